@@ -1,0 +1,45 @@
+package v1alpha1
+
+const (
+	// Finalizer keeps a deleted rollout until its routes are safe.
+	Finalizer = "weightedrollout.dev/routes"
+
+	// ManagedByAnnotation is the one annotation that is set on a managed route. Its
+	// value is the name of the rollout.
+	ManagedByAnnotation = "weightedrollout.dev/managed-by"
+
+	// CommandAnnotation on a rollout carries one Command as JSON.
+	CommandAnnotation = "weightedrollout.dev/command"
+
+	// AbortAnnotation on a rollout carries the number of the attempt to abort. It
+	// holds for as long as it is there, so nothing can overwrite it unseen.
+	AbortAnnotation = "weightedrollout.dev/abort"
+)
+
+// Verb is what a command asks for.
+type Verb string
+
+const (
+	// VerbApprove lets an attempt leave the stage that awaits approval.
+	VerbApprove Verb = "approve"
+	// VerbPromote ends the soaks and approvals of an attempt, but skips no gate.
+	VerbPromote Verb = "promote"
+	// VerbRetry starts a new attempt after a rollback.
+	VerbRetry Verb = "retry"
+	// VerbFinish says that stable has been updated: the share ramps back to it.
+	VerbFinish Verb = "finish"
+)
+
+// Command is an order to a rollout, written as JSON into CommandAnnotation. Each
+// new id is one order. It is bound to an attempt, and approve to a stage, so that
+// an old order never opens a later gate.
+type Command struct {
+	// ID tells two orders apart: any text that has not been used before.
+	ID string `json:"id"`
+	// Verb is what is asked for.
+	Verb Verb `json:"verb"`
+	// Attempt is the value of status.attempt that the order is meant for.
+	Attempt int64 `json:"attempt"`
+	// Stage is the value of status.stage.index that an approve is meant for.
+	Stage *int32 `json:"stage,omitempty"`
+}

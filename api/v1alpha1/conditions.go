@@ -1,0 +1,163 @@
+package v1alpha1
+
+// Condition types.
+const (
+	// ConditionReady is True when nothing is left to do: the revision is promoted or
+	// completed, or stable already runs it. `kubectl wait --for=condition=Ready` works.
+	// Reasons: the outcome, or what Reconciling or Stalled say.
+	ConditionReady = "Ready"
+	// ConditionReconciling is True while the controller works or waits for something
+	// that comes by itself, or for an approval.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is True when a person has to do something.
+	ConditionStalled = "Stalled"
+	// ConditionRouteAccepted says whether the gateways accept every route and resolve
+	// its backends, in the generation that was written last.
+	ConditionRouteAccepted = "RouteAccepted"
+	// ConditionHealthy says what the evidence says of the track under test.
+	ConditionHealthy = "Healthy"
+	// ConditionPaused is True while spec.paused holds the rollout.
+	ConditionPaused = "Paused"
+)
+
+// Reasons of Reconciling: what is being done or awaited.
+const (
+	// ReasonStarting: the routes are set to 0 percent before the first stage.
+	ReasonStarting = "Starting"
+	// ReasonRouteNotConfirmed: the route is written; wait for the gateway, or see the
+	// route's status.parents if that takes long.
+	ReasonRouteNotConfirmed = "RouteNotConfirmed"
+	// ReasonRamping: the share rises towards the stage's weight.
+	ReasonRamping = "Ramping"
+	// ReasonSoaking: the stage's soak is running.
+	ReasonSoaking = "Soaking"
+	// ReasonAwaitingEvidence: time is up, and the verdict does not yet let the share
+	// rise. The message names what is awaited.
+	ReasonAwaitingEvidence = "AwaitingEvidence"
+	// ReasonAwaitingApproval: give the approve command.
+	ReasonAwaitingApproval = "AwaitingApproval"
+	// ReasonCanaryNotReady: the canary has no ready endpoint; look at its pods.
+	ReasonCanaryNotReady = "CanaryNotReady"
+	// ReasonStableNotReady: the updated stable has no ready endpoint, so the traffic
+	// cannot go back to it yet; look at its pods.
+	ReasonStableNotReady = "StableNotReady"
+	// ReasonReturning: the share ramps back to the updated stable.
+	ReasonReturning = "Returning"
+	// ReasonDeleting: the routes are being made safe before the object goes.
+	ReasonDeleting = "Deleting"
+	// ReasonPaused: set spec.paused to false to go on.
+	ReasonPaused = "Paused"
+	// ReasonObserving: spec.mode is Observe, so nothing is written.
+	ReasonObserving = "Observing"
+)
+
+// Reasons of Stalled: what a person has to put right.
+const (
+	// ReasonInvalidSpec: the spec cannot be carried out; the message names the field.
+	ReasonInvalidSpec = "InvalidSpec"
+	// ReasonNoMetricsAddress: set health.prometheus.address, or start the controller
+	// with --prometheus-address.
+	ReasonNoMetricsAddress = "NoMetricsAddress"
+	// ReasonRouteMissing: the route does not exist; create it or correct its name.
+	ReasonRouteMissing = "RouteMissing"
+	// ReasonNoMatchingRule: no rule of the route holds both backends.
+	ReasonNoMatchingRule = "NoMatchingRule"
+	// ReasonDuplicateBackendRef: a rule lists one of the backends twice; remove one.
+	ReasonDuplicateBackendRef = "DuplicateBackendRef"
+	// ReasonWeightResolution: the sum of the pair's weights is too small for the
+	// stage's share; the message says which sum would do.
+	ReasonWeightResolution = "WeightResolution"
+	// ReasonRouteConflict: an older rollout manages the same rule; the message names it.
+	ReasonRouteConflict = "RouteConflict"
+	// ReasonRouteWriteFailed: the API server refused the write to a route.
+	ReasonRouteWriteFailed = "RouteWriteFailed"
+	// ReasonStableUnavailable: stable has no ready endpoint, so no traffic is moved.
+	ReasonStableUnavailable = "StableUnavailable"
+	// ReasonAdoptionAmbiguous: the route gives the canary most of the traffic and there
+	// is no record of why. Say retry to start at 0, or finish if the canary's version
+	// has been proved.
+	ReasonAdoptionAmbiguous = "AdoptionAmbiguous"
+	// ReasonInvalidStatus: the record in status does not add up; retry starts again.
+	ReasonInvalidStatus = "InvalidStatus"
+)
+
+// Reasons for the end of an attempt.
+const (
+	// ReasonPromoted: every gate passed.
+	ReasonPromoted = "Promoted"
+	// ReasonCompleted: stable runs the revision and serves everything.
+	ReasonCompleted = "Completed"
+	// ReasonUnhealthy: a check failed for onUnhealthy.for; the message names it.
+	ReasonUnhealthy = "Unhealthy"
+	// ReasonAborted: a person aborted the attempt.
+	ReasonAborted = "Aborted"
+	// ReasonRouteNotResolved: a gateway rejected the route or could not resolve its
+	// backends for onUnhealthy.for.
+	ReasonRouteNotResolved = "RouteNotResolved"
+	// ReasonSuperseded: another revision took its place.
+	ReasonSuperseded = "Superseded"
+	// ReasonStableRevision: the spec names the revision that stable runs.
+	ReasonStableRevision = "StableRevision"
+)
+
+// Reasons of RouteAccepted.
+const (
+	// ReasonAccepted: every gateway takes the route in its present generation.
+	ReasonAccepted = "Accepted"
+	// ReasonNotAccepted: a gateway does not accept the route; the message is its own.
+	ReasonNotAccepted = "NotAccepted"
+	// ReasonNotResolved: a gateway cannot resolve a backend; the message is its own.
+	ReasonNotResolved = "NotResolved"
+)
+
+// Reasons of a verdict.
+const (
+	// ReasonChecksPassed: every check passed on enough requests.
+	ReasonChecksPassed = "ChecksPassed"
+	// ReasonChecksDisabled: health.disabled is true.
+	ReasonChecksDisabled = "ChecksDisabled"
+	// ReasonBreach: a limit is exceeded.
+	ReasonBreach = "Breach"
+	// ReasonAwaitingWindow: no full window has passed since the share was confirmed.
+	ReasonAwaitingWindow = "AwaitingWindow"
+	// ReasonNoData: the query gave no series, or NaN.
+	ReasonNoData = "NoData"
+	// ReasonInsufficientRequests: fewer canary requests than needed.
+	ReasonInsufficientRequests = "InsufficientRequests"
+	// ReasonAmbiguousResult: the query gave several series; aggregate them.
+	ReasonAmbiguousResult = "AmbiguousResult"
+	// ReasonUnsupportedResult: the query gave something that is not a number.
+	ReasonUnsupportedResult = "UnsupportedResult"
+	// ReasonStale: the newest sample is too old.
+	ReasonStale = "Stale"
+	// ReasonProviderError: the metrics server failed or could not be reached.
+	ReasonProviderError = "ProviderError"
+	// ReasonProviderAuth: the metrics server refused the credentials.
+	ReasonProviderAuth = "ProviderAuth"
+)
+
+// Reasons of events that are not also condition reasons.
+const (
+	// ReasonAttemptStarted: a walk through the plan begins.
+	ReasonAttemptStarted = "AttemptStarted"
+	// ReasonShareRaised: the canary's share was raised.
+	ReasonShareRaised = "ShareRaised"
+	// ReasonShareLowered: the canary's share was lowered.
+	ReasonShareLowered = "ShareLowered"
+	// ReasonStageStarted: a stage of the plan begins.
+	ReasonStageStarted = "StageStarted"
+	// ReasonRolledBack: stable has all traffic again.
+	ReasonRolledBack = "RolledBack"
+	// ReasonDrift: somebody else changed the weights.
+	ReasonDrift = "WeightsChanged"
+	// ReasonRouteReplaced: the route was deleted and made again.
+	ReasonRouteReplaced = "RouteReplaced"
+	// ReasonPlanChanged: the plan was edited in mid-way.
+	ReasonPlanChanged = "PlanChanged"
+	// ReasonCommandAccepted: a command was carried out.
+	ReasonCommandAccepted = "CommandAccepted"
+	// ReasonCommandIgnored: a command did not apply; the message says why.
+	ReasonCommandIgnored = "CommandIgnored"
+	// ReasonVerdictChanged: the verdict on the canary changed.
+	ReasonVerdictChanged = "VerdictChanged"
+)

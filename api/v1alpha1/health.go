@@ -1,0 +1,150 @@
+package v1alpha1
+
+// Health says what is measured, how, and what its limits are.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.disabled) && self.disabled) || has(self.errorRate) || has(self.latency) || (has(self.checks) && size(self.checks) > 0)",message="health has no check, so nothing could ever be told about the canary: set health.errorRate, health.latency or health.checks, or say health.disabled: true to run without any check"
+// +kubebuilder:validation:XValidation:rule="has(self.preset) || (!has(self.errorRate) && !has(self.latency))",message="health.preset is required by health.errorRate and health.latency: name the gateway whose metrics are to be read, such as Traefik"
+// +kubebuilder:validation:XValidation:rule="!self.window.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || !self.interval.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || duration(self.interval).getMilliseconds() < 1 || (duration(self.window).getMilliseconds() % duration(self.interval).getMilliseconds()) == 0",message="health.window must be a whole multiple of health.interval, such as a window of 1m and an interval of 15s"
+type Health struct {
+	// prometheus is where the metrics are asked for. Default: the address that the
+	// controller was started with.
+	// +optional
+	Prometheus *Prometheus `json:"prometheus,omitempty"`
+
+	// preset names the gateway whose request metrics are read: Traefik. Without a
+	// preset only checks are asked, and requests cannot be counted.
+	// +optional
+	Preset Preset `json:"preset,omitempty"`
+
+	// window is the span of time that one evaluation covers: from 1s to 1h, a whole
+	// multiple of interval. Default: 1m.
+	// +optional
+	// +kubebuilder:default="1m"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="health.window must be a duration from 1s to 1h, such as 1m"
+	Window Duration `json:"window,omitempty"`
+
+	// interval is the time between two evaluations: from 1s to 1h. Default: 15s.
+	// +optional
+	// +kubebuilder:default="15s"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="health.interval must be a duration from 1s to 1h, such as 15s"
+	Interval Duration `json:"interval,omitempty"`
+
+	// sampleDelay is how long a request takes to show up in the metrics: the scrape
+	// interval plus the gateway's own lag, from 0s to 10m. Evidence for a share
+	// starts that long after its confirmation; a sample older than window plus
+	// sampleDelay is stale. Default: 15s.
+	// +optional
+	// +kubebuilder:default="15s"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) <= duration('10m')",message="health.sampleDelay must be a duration from 0s to 10m, such as 15s"
+	SampleDelay Duration `json:"sampleDelay,omitempty"`
+
+	// minRequests is the number of canary requests that a stage needs before it may
+	// end: 1 to 1000000000. Default: 100. It needs a preset.
+	// +optional
+	// +kubebuilder:default=100
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000000
+	MinRequests int64 `json:"minRequests,omitempty"`
+
+	// minRampRequests is the number of canary requests that a ramp step within a
+	// stage needs: 1 to 1000000000. Default: 20. It needs a preset.
+	// +optional
+	// +kubebuilder:default=20
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000000
+	MinRampRequests int64 `json:"minRampRequests,omitempty"`
+
+	// errorRate limits the part of the canary's requests that fail.
+	// +optional
+	ErrorRate *ErrorRate `json:"errorRate,omitempty"`
+
+	// latency limits how slow the canary's responses may be.
+	// +optional
+	Latency *Latency `json:"latency,omitempty"`
+
+	// checks lists up to 20 queries of your own with their limits.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=20
+	Checks []Check `json:"checks,omitempty"`
+
+	// disabled runs the plan by time alone, without any check.
+	// +optional
+	Disabled bool `json:"disabled,omitempty"`
+}
+
+// Prometheus is a server that speaks the Prometheus HTTP API.
+type Prometheus struct {
+	// address is the server's base URL, such as http://prometheus.monitoring:9090,
+	// without a user name or password.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^https?://[^@?#]+$')",message="health.prometheus.address must be an http or https URL without user name, password or query, such as http://prometheus.monitoring:9090"
+	Address string `json:"address,omitempty"`
+}
+
+// Preset names a set of metrics.
+// +kubebuilder:validation:Enum=Traefik
+type Preset string
+
+// PresetTraefik reads Traefik's per-service metrics. Traefik must run with
+// --metrics.prometheus.addserviceslabels=true.
+const PresetTraefik Preset = "Traefik"
+
+// ErrorRate limits the part of requests that fail.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.maxPercent)",message="maxPercent is required: give the highest error rate in percent that is still acceptable, such as 1 or \"0.5\""
+type ErrorRate struct {
+	// maxPercent is the highest acceptable error rate, in percent of requests.
+	// +optional
+	MaxPercent Percent `json:"maxPercent,omitempty"`
+}
+
+// Latency limits how slow responses may be: the percentile's response time must
+// not exceed max.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.max)",message="max is required: give the longest acceptable response time at the percentile, such as 500ms"
+type Latency struct {
+	// percentile of the response times that is compared with max: 50 up to "99.99". Default: 99.
+	// +optional
+	// +kubebuilder:default=99
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 50 && self < 100 : (!self.matches('^[0-9]{1,3}([.][0-9]{1,2})?$') || (double(self) >= 50.0 && double(self) < 100.0))",message="latency.percentile must be at least 50 and below 100, such as 99"
+	Percentile Percent `json:"percentile,omitempty"`
+
+	// max is the longest acceptable response time at the percentile: from 1ms to 10m.
+	// It should be one of the upper bounds of the gateway's histogram buckets;
+	// otherwise the next lower bound is used and reported.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) >= duration('1ms') && duration(self) <= duration('10m')",message="latency.max must be a duration from 1ms to 10m, such as 500ms"
+	Max Duration `json:"max,omitempty"`
+}
+
+// Check is a query of your own with limits. It must give one number.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.query) && size(self.query) > 0",message="query is required: give a PromQL expression that yields one number"
+// +kubebuilder:validation:XValidation:rule="has(self.min) || has(self.max)",message="a check needs a limit: set min, max or both"
+// +kubebuilder:validation:XValidation:rule="!has(self.query) || !self.query.replace('{{namespace}}', ”).replace('{{service}}', ”).replace('{{route}}', ”).replace('{{window}}', ”).contains('{{')",message="query uses an unknown variable: only {{namespace}}, {{service}}, {{route}} and {{window}} can be used, written exactly so"
+// +kubebuilder:validation:XValidation:rule="!has(self.min) || !has(self.max) || (type(self.min) == string && !self.min.matches('^-?[0-9]{1,15}([.][0-9]{1,9})?$')) || (type(self.max) == string && !self.max.matches('^-?[0-9]{1,15}([.][0-9]{1,9})?$')) || double(self.min) <= double(self.max)",message="min is above max: no value could pass"
+type Check struct {
+	// name of the check, as it appears in verdicts: lower-case letters, digits and '-'.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="the name of a check must be lower-case letters, digits and '-', such as queue-depth"
+	Name string `json:"name"`
+
+	// query is a PromQL expression that yields one number: a scalar, or a vector
+	// with one element. {{namespace}}, {{service}}, {{route}} and {{window}} are
+	// filled in.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Query string `json:"query,omitempty"`
+
+	// min is the lowest acceptable value.
+	// +optional
+	Min *Decimal `json:"min,omitempty"`
+
+	// max is the highest acceptable value.
+	// +optional
+	Max *Decimal `json:"max,omitempty"`
+}

@@ -1,0 +1,271 @@
+package v1alpha1
+
+// WeightedRolloutSpec says which two Services share which routes, by what plan
+// the traffic moves from stable to canary, and what evidence each step needs.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.revision) && size(self.revision) > 0",message="spec.revision is required: name the version that the canary runs, such as \"2.4.1\"; changing it starts a rollout"
+// +kubebuilder:validation:XValidation:rule="has(self.routes) && size(self.routes) > 0",message="spec.routes is required: name the HTTPRoute whose weights are to be managed, as in routes: [{name: checkout}]"
+// +kubebuilder:validation:XValidation:rule="has(self.stable)",message="spec.stable is required: name the Service and port of the version that serves now"
+// +kubebuilder:validation:XValidation:rule="has(self.canary)",message="spec.canary is required: name the Service and port of the version under test"
+// +kubebuilder:validation:XValidation:rule="has(self.health)",message="spec.health is required: set health.errorRate, health.latency or health.checks, or say health.disabled: true to run without any check"
+// +kubebuilder:validation:XValidation:rule="!has(self.stable) || !has(self.canary) || !has(self.stable.service) || !has(self.canary.service) || self.stable.service != self.canary.service || !has(self.stable.port) || !has(self.canary.port) || self.stable.port != self.canary.port",message="spec.stable and spec.canary name the same Service and port: traffic cannot be divided between a backend and itself; give one of them another Service or port"
+// +kubebuilder:validation:XValidation:rule="!has(self.health) || !self.health.interval.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || self.plan.stages.all(s, !has(s.soak) || !s.soak.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || duration(s.soak) >= duration(self.health.interval))",message="spec.health.interval is longer than the soak of a stage, which would end unseen: shorten health.interval or lengthen plan.stages[].soak"
+type WeightedRolloutSpec struct {
+	// revision is the version that the canary runs: an opaque text. Changing it
+	// starts a rollout from the first stage. Setting it to what stable runs
+	// returns all traffic to stable in one write.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Revision string `json:"revision,omitempty"`
+
+	// mode is Enforce, or Observe to report what would be done without writing
+	// any route.
+	// +optional
+	// +kubebuilder:default=Enforce
+	Mode Mode `json:"mode,omitempty"`
+
+	// paused holds the canary's share where it is. A breach of health still rolls
+	// back.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+
+	// routes lists the 1 to 8 routes whose weights are managed. They move together.
+	// +optional
+	// +listType=map
+	// +listMapKey=kind
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=8
+	Routes []RouteReference `json:"routes,omitempty"`
+
+	// stable is the version that serves now, and gets all traffic back on a rollback.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.stable cannot be changed: delete this WeightedRollout (its route goes back to stable) and create one for the other Service"
+	Stable *Track `json:"stable,omitempty"`
+
+	// canary is the version under test.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.canary cannot be changed: delete this WeightedRollout (its route goes back to stable) and create one for the other Service"
+	Canary *Track `json:"canary,omitempty"`
+
+	// plan lists the stages. Default: 1, 5, 10, 20 and 50 percent for 30 minutes each.
+	// +optional
+	// +kubebuilder:default={}
+	Plan Plan `json:"plan,omitempty"`
+
+	// ramp limits how fast the share may rise, within a stage and between stages.
+	// +optional
+	// +kubebuilder:default={}
+	Ramp Ramp `json:"ramp,omitempty"`
+
+	// health says what is measured and what its limits are.
+	// +optional
+	Health *Health `json:"health,omitempty"`
+
+	// onUnhealthy says what happens when the canary is unhealthy.
+	// +optional
+	// +kubebuilder:default={}
+	OnUnhealthy OnUnhealthy `json:"onUnhealthy,omitempty"`
+
+	// promotion says what happens when the canary has passed the whole plan.
+	// +optional
+	// +kubebuilder:default={}
+	Promotion Promotion `json:"promotion,omitempty"`
+
+	// onDelete says what happens to the routes when this object is deleted before
+	// the canary is promoted: Restore gives stable all traffic, Keep leaves the
+	// weights as they are. After promotion they are always left as they are.
+	// +optional
+	// +kubebuilder:default=Restore
+	OnDelete DeletionPolicy `json:"onDelete,omitempty"`
+}
+
+// Mode says whether routes are written.
+// +kubebuilder:validation:Enum=Enforce;Observe
+type Mode string
+
+const (
+	// ModeEnforce writes routes.
+	ModeEnforce Mode = "Enforce"
+	// ModeObserve reports what would be done, advances nothing and writes no route.
+	ModeObserve Mode = "Observe"
+)
+
+// DeletionPolicy says what becomes of the routes when a rollout is deleted.
+// +kubebuilder:validation:Enum=Restore;Keep
+type DeletionPolicy string
+
+const (
+	// DeletionRestore gives stable all traffic.
+	DeletionRestore DeletionPolicy = "Restore"
+	// DeletionKeep leaves the weights as they are.
+	DeletionKeep DeletionPolicy = "Keep"
+)
+
+// RouteKind is a kind of Gateway API route.
+// +kubebuilder:validation:Enum=HTTPRoute
+type RouteKind string
+
+// HTTPRouteKind is the kind of gateway.networking.k8s.io/v1 HTTPRoute.
+const HTTPRouteKind RouteKind = "HTTPRoute"
+
+// RouteReference names a route in the rollout's own namespace.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.name) && size(self.name) > 0",message="name is required: name the route whose weights are to be managed"
+type RouteReference struct {
+	// kind of the route: HTTPRoute.
+	// +optional
+	// +kubebuilder:default=HTTPRoute
+	Kind RouteKind `json:"kind,omitempty"`
+
+	// name of the route, in the namespace of the rollout.
+	// +optional
+	// +kubebuilder:default=""
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+
+	// ruleNames lists up to 16 names of the route's rules to manage. Default:
+	// every rule that holds both backends.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	RuleNames []string `json:"ruleNames,omitempty"`
+}
+
+// Track is one of the two versions: a Service, and the port by which the routes
+// refer to it.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.service) && size(self.service) > 0",message="service is required: name the Service that the route's backendRefs refer to"
+// +kubebuilder:validation:XValidation:rule="has(self.port)",message="port is required: give the Service port that the route's backendRefs refer to, such as 8080"
+type Track struct {
+	// service is the name of the Service, in the namespace of the rollout.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Service string `json:"service,omitempty"`
+
+	// port of the Service, 1 to 65535, as the routes' backendRefs have it.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port,omitempty"`
+}
+
+// Plan lists the stages of a rollout.
+type Plan struct {
+	// stages lists 1 to 20 stages with strictly rising weights. A final step to
+	// 100 percent is implied.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:default={{weight: 1}, {weight: 5}, {weight: 10}, {weight: 20}, {weight: 50}}
+	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="plan.stages is empty: give at least one stage, as in [{weight: 10, soak: 30m}], or leave it out for the default plan of 1, 5, 10, 20 and 50 percent"
+	// +kubebuilder:validation:XValidation:rule="self.exists(s, !has(s.weight) || (type(s.weight) == string && !s.weight.matches('^(100([.]0{1,2})?|[0-9]{1,2}([.][0-9]{1,2})?)$'))) || (self.map(s, double(s.weight)).isSorted() && self.all(s, self.exists_one(t, double(t.weight) == double(s.weight))))",message="the weights of plan.stages must rise strictly from stage to stage: put them in rising order and remove repeated ones"
+	Stages []Stage `json:"stages,omitempty"`
+}
+
+// Stage is one entry of the plan: a share of the traffic for the canary, and how
+// long it must hold.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.weight)",message="weight is required: give the canary's share of the traffic in percent, such as 5"
+type Stage struct {
+	// weight is the canary's share of the traffic in percent, above 0 and at most 100.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self > 0 : (!self.matches('^(100([.]0{1,2})?|[0-9]{1,2}([.][0-9]{1,2})?)$') || double(self) > 0.0)",message="the weight of a stage must be above 0 and at most 100: a canary at 0 percent proves nothing; remove the stage or raise its weight"
+	Weight Percent `json:"weight,omitempty"`
+
+	// soak is how long the share must be held, counted from the moment the gateway
+	// has confirmed it: from 1s to 720h. Default: 30m.
+	// +optional
+	// +kubebuilder:default="30m"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) >= duration('1s') && duration(self) <= duration('720h')",message="soak must be a duration from 1s to 720h, such as 30m or 1h30m"
+	Soak Duration `json:"soak,omitempty"`
+
+	// approval is Required to wait, after the soak, for the approve command.
+	// +optional
+	// +kubebuilder:default=None
+	Approval Approval `json:"approval,omitempty"`
+}
+
+// Approval says whether a person must agree before a stage is left.
+// +kubebuilder:validation:Enum=None;Required
+type Approval string
+
+const (
+	// ApprovalNone leaves a stage as soon as its soak and its gate allow.
+	ApprovalNone Approval = "None"
+	// ApprovalRequired waits for the approve command as well.
+	ApprovalRequired Approval = "Required"
+)
+
+// Ramp limits how fast the canary's share may rise. The next raise is at most
+// the present share times maxChangePercent, but no less than minIncrease and no
+// more than maxIncrease, and never passes the stage's weight.
+//
+// +kubebuilder:validation:XValidation:rule="(type(self.minIncrease) == string && !self.minIncrease.matches('^[0-9]{1,3}([.][0-9]{1,2})?$')) || (type(self.maxIncrease) == string && !self.maxIncrease.matches('^[0-9]{1,3}([.][0-9]{1,2})?$')) || double(self.minIncrease) <= double(self.maxIncrease)",message="ramp.minIncrease is above ramp.maxIncrease: lower minIncrease or raise maxIncrease"
+type Ramp struct {
+	// minIncrease is the raise, in points, that is always allowed. Above 0. Default: 1.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self > 0 : (!self.matches('^[0-9]{1,3}([.][0-9]{1,2})?$') || double(self) > 0.0)",message="ramp.minIncrease must be above 0, or the share would never rise"
+	MinIncrease Percent `json:"minIncrease,omitempty"`
+
+	// maxIncrease is the largest raise, in points, per adjustment. Above 0. Default: 10.
+	// +optional
+	// +kubebuilder:default=10
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self > 0 : (!self.matches('^[0-9]{1,3}([.][0-9]{1,2})?$') || double(self) > 0.0)",message="ramp.maxIncrease must be above 0, or the share would never rise"
+	MaxIncrease Percent `json:"maxIncrease,omitempty"`
+
+	// maxChangePercent is the largest raise per adjustment in percent of the present
+	// share. Above 0. Default: 20.
+	// +optional
+	// +kubebuilder:default=20
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self > 0 : (!self.matches('^[0-9]{1,3}([.][0-9]{1,2})?$') || double(self) > 0.0)",message="ramp.maxChangePercent must be above 0"
+	MaxChangePercent Percent `json:"maxChangePercent,omitempty"`
+
+	// interval is the shortest time from the confirmation of one share to the next
+	// raise: from 1s to 24h. Default: 1m.
+	// +optional
+	// +kubebuilder:default="1m"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="ramp.interval must be a duration from 1s to 24h, such as 1m"
+	Interval Duration `json:"interval,omitempty"`
+}
+
+// OnUnhealthy says what happens when the canary is unhealthy.
+type OnUnhealthy struct {
+	// action is Rollback: stable gets all traffic, until the revision changes or a
+	// person says retry.
+	// +optional
+	// +kubebuilder:default=Rollback
+	Action UnhealthyAction `json:"action,omitempty"`
+
+	// for is how long a breach of health must last before the action is taken: from
+	// 0s to 24h. Default: 1m.
+	// +optional
+	// +kubebuilder:default="1m"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) <= duration('24h')",message="onUnhealthy.for must be a duration from 0s to 24h, such as 1m"
+	For Duration `json:"for,omitempty"`
+}
+
+// UnhealthyAction is what is done about an unhealthy canary.
+// +kubebuilder:validation:Enum=Rollback
+type UnhealthyAction string
+
+// UnhealthyRollback gives stable all traffic.
+const UnhealthyRollback UnhealthyAction = "Rollback"
+
+// Promotion says what happens when the canary has passed the whole plan.
+type Promotion struct {
+	// mode is Await: the canary serves everything until a person has updated stable
+	// and says finish, and the share then ramps back to stable.
+	// +optional
+	// +kubebuilder:default=Await
+	Mode PromotionMode `json:"mode,omitempty"`
+}
+
+// PromotionMode is what happens after the last stage.
+// +kubebuilder:validation:Enum=Await
+type PromotionMode string
+
+// PromotionAwait waits for the finish command.
+const PromotionAwait PromotionMode = "Await"

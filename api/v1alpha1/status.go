@@ -1,0 +1,302 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// WeightedRolloutStatus is the record of a rollout. The routes are its output:
+// what is written there follows from what is written here.
+type WeightedRolloutStatus struct {
+	// observedGeneration is the generation of the spec that this status is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// phase sums up the status for people.
+	// +optional
+	Phase Phase `json:"phase,omitempty"`
+
+	// revision is the revision under test.
+	// +optional
+	Revision string `json:"revision,omitempty"`
+
+	// stableRevision is the revision that stable runs, known since a rollout completed.
+	// +optional
+	StableRevision string `json:"stableRevision,omitempty"`
+
+	// attempt counts the walks through the plan, from 1. A new revision and a retry
+	// start a new one.
+	// +optional
+	Attempt int64 `json:"attempt,omitempty"`
+
+	// outcome says how far the attempt has come.
+	// +optional
+	Outcome Outcome `json:"outcome,omitempty"`
+
+	// outcomeReason says why the attempt ended as it did.
+	// +optional
+	OutcomeReason string `json:"outcomeReason,omitempty"`
+
+	// outcomeMessage says in words why the attempt ended as it did.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	OutcomeMessage string `json:"outcomeMessage,omitempty"`
+
+	// startedAt is when the attempt began.
+	// +optional
+	StartedAt *metav1.MicroTime `json:"startedAt,omitempty"`
+
+	// stage is the present stage of the plan.
+	// +optional
+	Stage *StageStatus `json:"stage,omitempty"`
+
+	// share is the canary's part of the traffic.
+	// +optional
+	Share ShareStatus `json:"share,omitzero"`
+
+	// promote is true after the promote command: soaks and approvals are over, gates are not.
+	// +optional
+	Promote bool `json:"promote,omitempty"`
+
+	// routes says what is known of each route.
+	// +optional
+	// +listType=map
+	// +listMapKey=kind
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=8
+	Routes []RouteStatus `json:"routes,omitempty"`
+
+	// verdict is the last verdict on the track under test, as of the last transition.
+	// +optional
+	Verdict *VerdictStatus `json:"verdict,omitempty"`
+
+	// command is the last command that was read from the annotation.
+	// +optional
+	Command *CommandStatus `json:"command,omitempty"`
+
+	// nextTransitionTime is the earliest time at which the share can change, when
+	// only time is awaited.
+	// +optional
+	NextTransitionTime *metav1.Time `json:"nextTransitionTime,omitempty"`
+
+	// conditions are Ready, Reconciling, Stalled, RouteAccepted, Healthy and Paused.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// history holds the last 10 ended attempts, newest first.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	History []AttemptRecord `json:"history,omitempty"`
+}
+
+// Phase sums up a rollout in one word.
+type Phase string
+
+const (
+	// PhasePending has not begun: something must be put right first.
+	PhasePending Phase = "Pending"
+	// PhaseProgressing walks through the plan.
+	PhaseProgressing Phase = "Progressing"
+	// PhasePaused is held by spec.paused.
+	PhasePaused Phase = "Paused"
+	// PhaseAwaitingApproval waits for the approve command.
+	PhaseAwaitingApproval Phase = "AwaitingApproval"
+	// PhasePromoted has passed the plan; the canary serves everything.
+	PhasePromoted Phase = "Promoted"
+	// PhaseReturning moves the traffic back to the updated stable.
+	PhaseReturning Phase = "Returning"
+	// PhaseCompleted is over; stable runs the revision and serves everything.
+	PhaseCompleted Phase = "Completed"
+	// PhaseRolledBack has given all traffic back to stable.
+	PhaseRolledBack Phase = "RolledBack"
+	// PhaseIdle has nothing to do: stable runs the revision that the spec names.
+	PhaseIdle Phase = "Idle"
+)
+
+// Outcome says how far an attempt has come.
+// +kubebuilder:validation:Enum=InProgress;Promoted;Returning;Completed;RolledBack;Superseded
+type Outcome string
+
+const (
+	// OutcomeInProgress walks through the plan.
+	OutcomeInProgress Outcome = "InProgress"
+	// OutcomePromoted has passed the plan; the canary serves everything.
+	OutcomePromoted Outcome = "Promoted"
+	// OutcomeReturning moves the traffic back to the updated stable.
+	OutcomeReturning Outcome = "Returning"
+	// OutcomeCompleted is over: stable runs the revision.
+	OutcomeCompleted Outcome = "Completed"
+	// OutcomeRolledBack gave all traffic back to stable. It is final until the
+	// revision changes or a person says retry.
+	OutcomeRolledBack Outcome = "RolledBack"
+	// OutcomeSuperseded was ended by another revision.
+	OutcomeSuperseded Outcome = "Superseded"
+)
+
+// StageStatus is the present place in the plan.
+type StageStatus struct {
+	// index of the stage in the plan, from 0. The implied last step to 100 percent
+	// has the index after the last stage.
+	Index int32 `json:"index"`
+
+	// position is the stage among all, such as "3/6".
+	// +optional
+	Position string `json:"position,omitempty"`
+
+	// weight is the canary's share in this stage.
+	Weight Percent `json:"weight"`
+
+	// startedAt is when the stage began.
+	// +optional
+	StartedAt *metav1.MicroTime `json:"startedAt,omitempty"`
+
+	// approved is true once a person has approved leaving this stage.
+	// +optional
+	Approved bool `json:"approved,omitempty"`
+}
+
+// ShareStatus is the canary's part of the traffic of the two tracks.
+type ShareStatus struct {
+	// desired is the share that the routes are to have.
+	// +optional
+	Desired *Percent `json:"desired,omitempty"`
+
+	// observed is the share that the weights in the routes stood for when this
+	// status was written; the highest, where routes differ.
+	// +optional
+	Observed *Percent `json:"observed,omitempty"`
+
+	// confirmedAt is when the gateways were seen to have taken the desired share in
+	// every route. Soaks and evidence count from here. Absent while unconfirmed.
+	// +optional
+	ConfirmedAt *metav1.MicroTime `json:"confirmedAt,omitempty"`
+}
+
+// RouteStatus is what is known of a route.
+type RouteStatus struct {
+	// kind of the route.
+	Kind RouteKind `json:"kind"`
+
+	// name of the route.
+	Name string `json:"name"`
+
+	// uid of the route. Another uid is another route: the plan starts again.
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
+
+	// generation of the route that carries the written share.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
+
+	// written is the share that was last confirmed in this route.
+	// +optional
+	Written *Percent `json:"written,omitempty"`
+
+	// confirmedAt is when the gateways were seen to have taken it.
+	// +optional
+	ConfirmedAt *metav1.MicroTime `json:"confirmedAt,omitempty"`
+
+	// reason names what is wrong with the route, if anything.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
+	// message says what is wrong with the route, and what to do.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+}
+
+// VerdictState is what the evidence says.
+// +kubebuilder:validation:Enum=Healthy;Degraded;Unhealthy;Unknown
+type VerdictState string
+
+const (
+	// VerdictHealthy says that every check has passed on enough requests.
+	VerdictHealthy VerdictState = "Healthy"
+	// VerdictDegraded says that a limit is exceeded, but not yet for long enough to act.
+	VerdictDegraded VerdictState = "Degraded"
+	// VerdictUnhealthy says that a limit has been exceeded for onUnhealthy.for.
+	VerdictUnhealthy VerdictState = "Unhealthy"
+	// VerdictUnknown says that nothing can be said, and why.
+	VerdictUnknown VerdictState = "Unknown"
+)
+
+// VerdictStatus is a verdict at the time of a transition.
+type VerdictStatus struct {
+	// state is what the evidence says.
+	State VerdictState `json:"state"`
+
+	// reason is why.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
+	// check names the check that decided: error-rate, latency, requests, or one of
+	// the spec's own.
+	// +optional
+	Check string `json:"check,omitempty"`
+
+	// message says it in words.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+
+	// at is when the verdict was first this one.
+	// +optional
+	At *metav1.MicroTime `json:"at,omitempty"`
+}
+
+// CommandStatus is the last command that was read.
+type CommandStatus struct {
+	// id of the command.
+	// +kubebuilder:validation:MaxLength=253
+	ID string `json:"id"`
+
+	// verb of the command.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Verb string `json:"verb,omitempty"`
+
+	// accepted is true if the command was carried out.
+	Accepted bool `json:"accepted"`
+
+	// message says what became of it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+}
+
+// AttemptRecord is an ended attempt.
+type AttemptRecord struct {
+	// attempt is its number.
+	Attempt int64 `json:"attempt"`
+
+	// revision that was under test.
+	Revision string `json:"revision"`
+
+	// outcome is how it ended.
+	Outcome Outcome `json:"outcome"`
+
+	// reason is why.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
+	// message says it in words: the check, the value, the limit.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+
+	// weight is the canary's share when it ended.
+	// +optional
+	Weight *Percent `json:"weight,omitempty"`
+
+	// startedAt is when it began.
+	// +optional
+	StartedAt *metav1.MicroTime `json:"startedAt,omitempty"`
+
+	// endedAt is when it ended.
+	EndedAt metav1.MicroTime `json:"endedAt"`
+}
