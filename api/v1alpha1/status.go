@@ -150,7 +150,11 @@ type StageStatus struct {
 	// weight is the canary's share in this stage.
 	Weight Percent `json:"weight"`
 
-	// startedAt is when the stage began.
+	// soak is how long the share must hold in this stage.
+	// +optional
+	Soak string `json:"soak,omitempty"`
+
+	// startedAt is when the stage began, or began anew after an edit of the plan.
 	// +optional
 	StartedAt *metav1.MicroTime `json:"startedAt,omitempty"`
 
@@ -169,6 +173,10 @@ type ShareStatus struct {
 	// status was written; the highest, where routes differ.
 	// +optional
 	Observed *Percent `json:"observed,omitempty"`
+
+	// changedAt is when the desired share was last changed.
+	// +optional
+	ChangedAt *metav1.MicroTime `json:"changedAt,omitempty"`
 
 	// confirmedAt is when the gateways were seen to have taken the desired share in
 	// every route. Soaks and evidence count from here. Absent while unconfirmed.

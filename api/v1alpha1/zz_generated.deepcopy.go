@@ -298,6 +298,10 @@ func (in *ShareStatus) DeepCopyInto(out *ShareStatus) {
 		*out = new(Percent)
 		**out = **in
 	}
+	if in.ChangedAt != nil {
+		in, out := &in.ChangedAt, &out.ChangedAt
+		*out = (*in).DeepCopy()
+	}
 	if in.ConfirmedAt != nil {
 		in, out := &in.ConfirmedAt, &out.ConfirmedAt
 		*out = (*in).DeepCopy()

@@ -1,0 +1,131 @@
+# Everything that runs here is built from source into bin/: besides Go, make and
+# git nothing needs to be installed, but gcc for the race detector of the tests.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+BIN    := $(CURDIR)/bin
+ASSETS := $(abspath $(or $(KUBEBUILDER_ASSETS),$(BIN)))
+KUBECTL = $(or $(wildcard $(ASSETS)/kubectl),$(BIN)/kubectl)
+BUILD  := hack/build-tools.sh
+
+# What the demo and the end-to-end tests run.
+TOOLS := etcd kube-apiserver kubectl traefik prometheus podinfo
+
+SCENARIO     ?=
+DEMO_KEEP    ?=
+FUZZTIME     ?= 30s
+RAPID_CHECKS ?= 100000
+
+TEST_ENV   = KUBEBUILDER_ASSETS="$(ASSETS)" WEIGHTEDROLLOUT_BIN="$(BIN)" CGO_ENABLED=1
+GOTEST     = $(TEST_ENV) go test -json -race -timeout 40m
+NOT_E2E    = $$(go list ./... | grep -v '/test/e2e')
+SUMMARY    = $(BIN)/testsummary -stream /test/e2e
+
+##@ Try it
+
+.PHONY: demo
+demo: ## Run a canary rollout here: SCENARIO=good|bad for one of the two, DEMO_KEEP=1 to leave it running.
+	@$(BUILD) $(TOOLS) manager demo
+	@exec $(BIN)/demo --bin $(BIN) $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(filter-out 0,$(DEMO_KEEP)),--keep)
+
+.PHONY: build
+build: ## Build the controller as bin/manager.
+	@$(BUILD) manager
+
+.PHONY: install-file
+install-file: ## Write all that a cluster needs to dist/install.yaml.
+	@$(BUILD) kubectl
+	@mkdir -p dist
+	@$(KUBECTL) kustomize config/default >dist/.install.yaml && mv dist/.install.yaml dist/install.yaml
+	@echo "dist/install.yaml: written"
+
+##@ Test
+
+.PHONY: test
+test: gcc ## Run every test under the race detector, the end-to-end ones last.
+	@$(BUILD) $(TOOLS) manager testsummary
+	@pkgs=$(NOT_E2E); { rc=0; $(GOTEST) $$pkgs || rc=1; $(GOTEST) -count=1 -p 1 ./test/e2e/... || rc=1; exit $$rc; } | $(SUMMARY)
+
+.PHONY: test-unit
+test-unit: gcc ## Run the tests that start no other process: seconds once compiled.
+	@$(BUILD) testsummary
+	@pkgs=$(NOT_E2E); $(GOTEST) -short $$pkgs | $(SUMMARY)
+
+.PHONY: test-e2e
+test-e2e: gcc ## Run the end-to-end tests only: real API server, gateway and Prometheus.
+	@$(BUILD) $(TOOLS) manager testsummary
+	@$(GOTEST) -count=1 -p 1 ./test/e2e/... | $(SUMMARY)
+
+.PHONY: nightly
+nightly: gcc ## Check the properties RAPID_CHECKS (100000) times each, then fuzz.
+	@$(BUILD) testsummary
+	@pkgs=$$(grep -rl --include='*_test.go' '"pgregory.net/rapid"' . | xargs -n 1 dirname | sort -u); \
+	$(TEST_ENV) go test -json -race -short -count=1 -timeout 6h $$pkgs -rapid.checks=$(RAPID_CHECKS) | $(SUMMARY)
+	@$(MAKE) --no-print-directory fuzz
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz function for FUZZTIME (30s).
+	@found=$$(grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . || true); \
+	[[ $$found ]] || { echo "there is no fuzz function"; exit 0; }; \
+	while IFS=: read -r file func; do \
+		echo "$$(dirname "$$file"): $${func#func }, $(FUZZTIME)"; \
+		go test -run '^$$' -fuzz "^$${func#func }$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")" </dev/null; \
+	done <<<"$$found"
+
+.PHONY: bench
+bench: ## Run the benchmarks.
+	go test -run '^$$' -bench . -benchmem ./internal/...
+
+.PHONY: gcc
+gcc:
+	@command -v $${CC:-gcc} >/dev/null || { echo "make: the race detector of the tests needs gcc: apt-get install gcc libc6-dev" >&2; exit 1; }
+
+##@ Change it
+
+.PHONY: generate
+generate: ## Generate the DeepCopy methods of the API types.
+	@$(BUILD) controller-gen
+	$(BIN)/controller-gen object:headerFile=hack/boilerplate.go.txt paths=./api/...
+
+.PHONY: manifests
+manifests: ## Generate the CustomResourceDefinitions and the controller's role.
+	@$(BUILD) controller-gen
+	$(BIN)/controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
+	$(BIN)/controller-gen rbac:roleName=weightedrollout-manager paths=./controllers/... output:rbac:dir=config/rbac
+
+.PHONY: fmt
+fmt: ## Format the Go code.
+	@$(BUILD) golangci-lint
+	$(BIN)/golangci-lint fmt ./...
+
+.PHONY: tidy
+tidy: ## Tidy the go.mod of this module and of each one in tools/.
+	@for dir in . tools/*/; do echo "go mod tidy: $$dir"; GOWORK=off go -C "$$dir" mod tidy; done
+
+.PHONY: lint
+lint: ## Run golangci-lint, and shellcheck where it is installed.
+	@$(BUILD) golangci-lint
+	$(BIN)/golangci-lint run ./...
+	@if command -v shellcheck >/dev/null; then shellcheck hack/*.sh .ci/run; \
+	else echo "lint: shellcheck is not installed: the scripts were not checked"; fi
+
+.PHONY: verify
+verify: ## Fail if something that is generated or formatted is not up to date.
+	@$(BUILD) controller-gen golangci-lint kubectl
+	@KUBECTL="$(KUBECTL)" hack/verify.sh
+
+##@ Clean up
+
+.PHONY: clean
+clean: ## Remove what the targets above wrote, but not the tools.
+	rm -rf dist coverage .demo
+
+.PHONY: clean-tools
+clean-tools: ## Remove bin/: the next run builds the tools again.
+	rm -rf bin
+
+.PHONY: help
+help: ## Show this.
+	@awk 'BEGIN { FS = ":.*## " } /^##@/ { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -1,0 +1,160 @@
+// Command manager runs the WeightedRollout controller.
+package main
+
+import (
+	"crypto/tls"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/controllers"
+	"github.com/weightedrollout/weightedrollout/internal/route"
+	"github.com/weightedrollout/weightedrollout/internal/telemetry"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+type options struct {
+	metricsAddress    string
+	metricsSecure     bool
+	probeAddress      string
+	leaderElect       bool
+	leaderNamespace   string
+	namespaces        string
+	prometheusAddress string
+	prometheusTimeout time.Duration
+	confirm           string
+	workers           int
+	showVersion       bool
+	zap               zap.Options
+}
+
+func (o *options) bind(fs *flag.FlagSet) {
+	fs.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443", "Address that the controller's own metrics are served on; 0 turns them off.")
+	fs.BoolVar(&o.metricsSecure, "metrics-secure", true, "Serve the metrics by HTTPS, to those whom the API server lets get them (nonResourceURL /metrics).")
+	fs.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "Address that /healthz and /readyz are served on; 0 turns them off.")
+	fs.BoolVar(&o.leaderElect, "leader-elect", true, "Work only while holding the lease, so that of several replicas one works.")
+	fs.StringVar(&o.leaderNamespace, "leader-election-namespace", "", "Namespace of the lease. Default: the one that the controller runs in.")
+	fs.StringVar(&o.namespaces, "namespaces", "", "Comma-separated namespaces to look after. Default: all.")
+	fs.StringVar(&o.prometheusAddress, "prometheus-address", "", "Prometheus for rollouts that name none in health.prometheus.address, such as http://prometheus.monitoring:9090.")
+	fs.DurationVar(&o.prometheusTimeout, "prometheus-timeout", 10*time.Second, "Longest wait for one answer of a Prometheus.")
+	fs.StringVar(&o.confirm, "confirm", "generation", "What confirms a route: generation (Accepted and ResolvedRefs are True for the generation that was written) or accepted (they are True; for gateways that report no generation).")
+	fs.IntVar(&o.workers, "workers", 8, "Number of rollouts that are worked on at the same time.")
+	fs.BoolVar(&o.showVersion, "version", false, "Print the version and exit.")
+	o.zap.BindFlags(fs)
+}
+
+func main() {
+	var o options
+	o.bind(flag.CommandLine)
+	flag.Parse()
+	if o.showVersion {
+		fmt.Println(version)
+		return
+	}
+	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&o.zap)))
+	if err := run(o); err != nil {
+		ctrl.Log.Error(err, "the manager cannot go on")
+		os.Exit(1)
+	}
+}
+
+func run(o options) error {
+	confirm, err := route.ParseConfirmMode(o.confirm)
+	if err != nil {
+		return fmt.Errorf("--confirm: %w", err)
+	}
+	cfg, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("find the cluster (set --kubeconfig or KUBECONFIG): %w", err)
+	}
+	// The API server's own priority and fairness is the limiter: a client-side one
+	// would let a rollback wait its turn.
+	cfg.QPS = -1
+	mgr, err := ctrl.NewManager(cfg, managerOptions(o))
+	if err != nil {
+		return fmt.Errorf("set up the manager: %w", err)
+	}
+	ctx := ctrl.SetupSignalHandler()
+	wakeups := controllers.NewWakeups()
+	collector := telemetry.New(telemetry.Config{
+		DefaultAddress: o.prometheusAddress, Clock: clock.RealClock{}, Log: ctrl.Log.WithName("telemetry"),
+		Notify: wakeups.Notify, Timeout: o.prometheusTimeout,
+	})
+	if err := mgr.Add(collector); err != nil {
+		return fmt.Errorf("add the collector of evidence: %w", err)
+	}
+	r := &controllers.Reconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("weightedrollout"),
+		Evidence: collector, Clock: clock.RealClock{}, Confirm: confirm, PrometheusAddress: o.prometheusAddress,
+	}
+	if err := r.SetupWithManager(ctx, mgr, wakeups, o.workers); err != nil {
+		return fmt.Errorf("set up the controller: %w", err)
+	}
+	if err := addProbes(mgr); err != nil {
+		return err
+	}
+	ctrl.Log.Info("starting", "version", version, "confirm", confirm.String(), "prometheus", o.prometheusAddress != "")
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("run the manager: %w", err)
+	}
+	return nil
+}
+
+func addProbes(mgr ctrl.Manager) error {
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return fmt.Errorf("add the liveness probe: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
+		return fmt.Errorf("add the readiness probe: %w", err)
+	}
+	return nil
+}
+
+func managerOptions(o options) ctrl.Options {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	utilruntime.Must(gatewayv1.Install(scheme))
+	utilruntime.Must(discoveryv1.AddToScheme(scheme))
+
+	metrics := metricsserver.Options{BindAddress: o.metricsAddress, SecureServing: o.metricsSecure}
+	if o.metricsSecure {
+		metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
+		// HTTP/2 is off, so that its rapid-reset weaknesses do not concern us.
+		metrics.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }}
+	}
+	cacheOptions := cache.Options{
+		// Who wrote a route is worth knowing; for the rest it is a waste of memory.
+		ByObject: map[client.Object]cache.ByObject{
+			&discoveryv1.EndpointSlice{}: {Transform: cache.TransformStripManagedFields()},
+		},
+	}
+	if o.namespaces != "" {
+		cacheOptions.DefaultNamespaces = map[string]cache.Config{}
+		for namespace := range strings.SplitSeq(o.namespaces, ",") {
+			cacheOptions.DefaultNamespaces[strings.TrimSpace(namespace)] = cache.Config{}
+		}
+	}
+	return ctrl.Options{
+		Scheme: scheme, Metrics: metrics, HealthProbeBindAddress: o.probeAddress, Cache: cacheOptions,
+		LeaderElection: o.leaderElect, LeaderElectionID: "weightedrollout.dev",
+		LeaderElectionNamespace: o.leaderNamespace, LeaderElectionReleaseOnCancel: true,
+	}
+}

@@ -1,0 +1,177 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/rollout"
+	"github.com/weightedrollout/weightedrollout/internal/route"
+)
+
+// conflictReads is how often a route is read live and patched again, in one pass,
+// after somebody else's write came in between.
+const conflictReads = 3
+
+// act carries out a decision, the intent first: status, then the routes, and last
+// the finalizer. A crash in between leaves a state from which the next pass does
+// the same again.
+func (r *Reconciler) act(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, d rollout.Decision) error {
+	if err := r.ensureFinalizer(ctx, wr, d); err != nil {
+		return err
+	}
+	if err := r.writeStatus(ctx, wr, d); err != nil {
+		return err
+	}
+	if err := r.writeRoutes(ctx, wr, obs, d); err != nil {
+		return err
+	}
+	if d.Release {
+		return r.removeFinalizer(ctx, wr)
+	}
+	return nil
+}
+
+// ensureFinalizer makes sure, before the first route is written, that a deletion
+// waits for us.
+func (r *Reconciler) ensureFinalizer(ctx context.Context, wr *v1alpha1.WeightedRollout, d rollout.Decision) error {
+	if controllerutil.ContainsFinalizer(wr, v1alpha1.Finalizer) || !wr.DeletionTimestamp.IsZero() || d.Writes == rollout.WriteNone {
+		return nil
+	}
+	before := wr.DeepCopy()
+	controllerutil.AddFinalizer(wr, v1alpha1.Finalizer)
+	return r.patchRollout(ctx, wr, before, "add the finalizer to")
+}
+
+func (r *Reconciler) removeFinalizer(ctx context.Context, wr *v1alpha1.WeightedRollout) error {
+	if wr.DeletionTimestamp.IsZero() || !controllerutil.ContainsFinalizer(wr, v1alpha1.Finalizer) {
+		return nil
+	}
+	before := wr.DeepCopy()
+	controllerutil.RemoveFinalizer(wr, v1alpha1.Finalizer)
+	return client.IgnoreNotFound(r.patchRollout(ctx, wr, before, "remove the finalizer from"))
+}
+
+// patchRollout writes the difference, if the object is still the one that was read.
+func (r *Reconciler) patchRollout(ctx context.Context, wr, before *v1alpha1.WeightedRollout, what string) error {
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, wr, patch, client.FieldOwner(FieldOwner)); err != nil {
+		return fmt.Errorf("%s WeightedRollout %s/%s: %w", what, wr.Namespace, wr.Name, err)
+	}
+	r.writes.wrote(client.ObjectKeyFromObject(wr), wr)
+	return nil
+}
+
+// writeStatus records the intent, if it differs from what is recorded. The write
+// carries the resourceVersion that was read, so that a stale leader cannot
+// overwrite a newer intent.
+func (r *Reconciler) writeStatus(ctx context.Context, wr *v1alpha1.WeightedRollout, d rollout.Decision) error {
+	if equality.Semantic.DeepEqual(wr.Status, d.Status) {
+		return nil
+	}
+	before := wr.DeepCopy()
+	wr.Status = d.Status
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Status().Patch(ctx, wr, patch, client.FieldOwner(FieldOwner)); err != nil {
+		return fmt.Errorf("write the status of WeightedRollout %s/%s: %w", wr.Namespace, wr.Name, err)
+	}
+	r.writes.wrote(client.ObjectKeyFromObject(wr), wr)
+	return nil
+}
+
+// writeRoutes brings the routes to the decided share. One that cannot be written
+// does not keep another from being lowered.
+func (r *Reconciler) writeRoutes(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, d rollout.Decision) error {
+	var errs []error
+	for i, o := range obs.Routes {
+		if !o.Found {
+			continue
+		}
+		err := r.writeRoute(ctx, wr, obs, d, i)
+		r.writeErrors.set(client.ObjectKeyFromObject(wr), o.Name, err)
+		if err != nil && (d.Writes != rollout.WriteForget || !gone(err)) {
+			errs = append(errs, fmt.Errorf("write HTTPRoute %s/%s: %w", wr.Namespace, o.Name, err))
+		}
+	}
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return errors.Join(errs...)
+}
+
+// gone tells whether a route that is only to be forgotten is out of our reach.
+func gone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsForbidden(err) }
+
+func (r *Reconciler) writeRoute(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, d rollout.Decision, i int) error {
+	hr, o := obs.routes[i], obs.Routes[i]
+	patch, err := patchFor(hr, o, d, wr.Name)
+	for read := 0; err == nil && patch != nil; read++ {
+		written := &gatewayv1.HTTPRoute{}
+		written.Namespace, written.Name = hr.Namespace, hr.Name
+		err = r.Client.Patch(ctx, written, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldOwner))
+		if err == nil {
+			r.writes.wrote(client.ObjectKeyFromObject(wr), written)
+			return nil
+		}
+		if !apierrors.IsConflict(err) || read == conflictReads {
+			return err
+		}
+		if hr, o, err = r.readAgain(ctx, wr, obs, i); err == nil {
+			patch, err = patchFor(hr, o, d, wr.Name)
+		}
+	}
+	return err
+}
+
+// readAgain reads a route live after a conflict. If it no longer says what the
+// decision was based on, that is a conflict too: decide again.
+func (r *Reconciler) readAgain(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, i int) (*gatewayv1.HTTPRoute, rollout.Route, error) {
+	was := obs.Routes[i]
+	hr := &gatewayv1.HTTPRoute{}
+	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: wr.Namespace, Name: was.Name}, hr); err != nil {
+		return nil, was, fmt.Errorf("read again: %w", err)
+	}
+	is := r.observeRoute(client.ObjectKeyFromObject(wr), wr, wr.Spec.Routes[i], hr)
+	wasLow, wasHigh := was.Inspection.Observed()
+	isLow, isHigh := is.Inspection.Observed()
+	same := hr.UID == was.UID && wasLow == isLow && wasHigh == isHigh &&
+		slices.EqualFunc(was.Inspection.Rules, is.Inspection.Rules, func(a, b route.ManagedRule) bool { return a.Name == b.Name })
+	if !same {
+		return nil, is, apierrors.NewConflict(gatewayv1.Resource("httproutes"), was.Name, errors.New("the weights were changed in the meantime"))
+	}
+	return hr, is, nil
+}
+
+// patchFor computes the patch for one route, or nil if it needs none.
+func patchFor(hr *gatewayv1.HTTPRoute, o rollout.Route, d rollout.Decision, owner string) ([]byte, error) {
+	switch {
+	case d.Writes == rollout.WriteForget:
+		return o.Inspection.Release(hr, nil, owner)
+	case d.Writes == rollout.WriteRelease:
+		return o.Inspection.Release(hr, &d.Share, owner)
+	case d.NeedsWrite(o):
+		return o.Inspection.Patch(hr, d.Share, owner)
+	}
+	return nil, nil //nolint:nilnil // no patch is a normal answer
+}
+
+// report tells people what was done, once it is done.
+func (r *Reconciler) report(wr *v1alpha1.WeightedRollout, d rollout.Decision) {
+	for _, e := range d.Events {
+		kind := corev1.EventTypeNormal
+		if e.Warning {
+			kind = corev1.EventTypeWarning
+		}
+		r.Recorder.Eventf(wr, nil, kind, e.Reason, "Reconcile", "%s", e.Message)
+	}
+}

@@ -1,0 +1,93 @@
+package controllers
+
+import (
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// minRequeue makes up for timers that fire a moment early.
+	minRequeue = 5 * time.Millisecond
+	// conflictRequeue is the wait before a pass is done again after a conflict, for
+	// the cache to catch up.
+	conflictRequeue = 100 * time.Millisecond
+)
+
+// writeLog knows the resourceVersion of our last write to each object, by the
+// rollout that it was written for. Its zero value is ready to use.
+type writeLog struct {
+	mu       sync.Mutex
+	versions map[types.NamespacedName]map[types.UID]string
+}
+
+func (l *writeLog) wrote(rollout types.NamespacedName, o client.Object) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.versions == nil {
+		l.versions = map[types.NamespacedName]map[types.UID]string{}
+	}
+	if l.versions[rollout] == nil {
+		l.versions[rollout] = map[types.UID]string{}
+	}
+	l.versions[rollout][o.GetUID()] = o.GetResourceVersion()
+}
+
+// seen tells whether an object from the cache is at least as new as our last write
+// to it. An object whose versions cannot be compared counts as seen: the lock on
+// its resourceVersion still protects every write.
+func (l *writeLog) seen(rollout types.NamespacedName, o client.Object) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	written, ok := l.versions[rollout][o.GetUID()]
+	if !ok {
+		return true
+	}
+	order, err := resourceversion.CompareResourceVersion(o.GetResourceVersion(), written)
+	return err != nil || order >= 0
+}
+
+func (l *writeLog) forget(rollout types.NamespacedName) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.versions, rollout)
+}
+
+// errorLog knows why the last write to a route was refused. Its zero value is
+// ready to use.
+type errorLog struct {
+	mu     sync.Mutex
+	errors map[types.NamespacedName]map[string]string
+}
+
+func (l *errorLog) set(rollout types.NamespacedName, route string, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		delete(l.errors[rollout], route)
+		return
+	}
+	if l.errors == nil {
+		l.errors = map[types.NamespacedName]map[string]string{}
+	}
+	if l.errors[rollout] == nil {
+		l.errors[rollout] = map[string]string{}
+	}
+	l.errors[rollout][route] = err.Error()
+}
+
+func (l *errorLog) of(rollout types.NamespacedName, route string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.errors[rollout][route]
+}
+
+func (l *errorLog) forget(rollout types.NamespacedName) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.errors, rollout)
+}

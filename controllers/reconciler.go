@@ -1,0 +1,116 @@
+// Package controllers reconciles WeightedRollouts: it observes, lets
+// internal/rollout decide, writes the intent to status and the weights to the
+// routes, and reports. It is the only part that talks to the API server.
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/health"
+	"github.com/weightedrollout/weightedrollout/internal/rollout"
+	"github.com/weightedrollout/weightedrollout/internal/route"
+	"github.com/weightedrollout/weightedrollout/internal/telemetry"
+)
+
+// FieldOwner is the field manager of every write.
+const FieldOwner = "weightedrollout"
+
+// Evidence is where verdicts come from.
+type Evidence interface {
+	// Track says what to measure from now on.
+	Track(telemetry.Target)
+	// Forget stops measuring.
+	Forget(types.NamespacedName)
+	// Verdict returns the present verdict.
+	Verdict(types.NamespacedName) health.Verdict
+}
+
+// Reconciler reconciles WeightedRollouts.
+type Reconciler struct {
+	// Client reads from the cache and writes to the API server.
+	Client client.Client
+	// Live reads from the API server.
+	Live client.Reader
+	// Recorder emits events.
+	Recorder events.EventRecorder
+	// Evidence is where verdicts come from.
+	Evidence Evidence
+	// Clock is the only source of the time.
+	Clock clock.PassiveClock
+	// Confirm says what counts as a gateway's confirmation of a route.
+	Confirm route.ConfirmMode
+	// PrometheusAddress is used by rollouts that name none; it may be empty.
+	PrometheusAddress string
+
+	writes      writeLog
+	writeErrors errorLog
+}
+
+// +kubebuilder:rbac:groups=weightedrollout.dev,resources=weightedrollouts,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=weightedrollout.dev,resources=weightedrollouts/status,verbs=patch
+// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=weightedrollout-system,resources=leases,verbs=get;create;update
+
+// Reconcile takes one rollout one step further.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	wr := &v1alpha1.WeightedRollout{}
+	if err := r.Client.Get(ctx, req.NamespacedName, wr); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.forget(req.NamespacedName)
+			return ctrl.Result{}, nil
+		}
+		return ctrl.Result{}, fmt.Errorf("read WeightedRollout %s: %w", req, err)
+	}
+	if wr.Spec.Stable == nil || wr.Spec.Canary == nil || wr.Spec.Health == nil {
+		// The schema forbids it; there is nothing that could be done with such an object.
+		return ctrl.Result{}, r.removeFinalizer(ctx, wr)
+	}
+	obs, fresh, err := r.observe(ctx, wr)
+	if err != nil || !fresh {
+		// Not fresh: the cache is older than our own last write. The watch brings us
+		// back when it has caught up.
+		return ctrl.Result{}, err
+	}
+	decision := rollout.Decide(obs.Observation, r.Clock.Now())
+	if err := r.act(ctx, wr, obs, decision); err != nil {
+		return r.retry(err)
+	}
+	r.report(wr, decision)
+	return r.requeue(decision), nil
+}
+
+func (r *Reconciler) requeue(d rollout.Decision) ctrl.Result {
+	if d.NextAt.IsZero() || d.Release {
+		return ctrl.Result{}
+	}
+	// A timer may be early by a moment, and a zero would mean never.
+	return ctrl.Result{RequeueAfter: max(d.NextAt.Sub(r.Clock.Now()), minRequeue)}
+}
+
+// retry turns what other writers cause into a silent new attempt, and hands on
+// what is a real error.
+func (r *Reconciler) retry(err error) (ctrl.Result, error) {
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return ctrl.Result{RequeueAfter: conflictRequeue}, nil
+	}
+	return ctrl.Result{}, err
+}
+
+func (r *Reconciler) forget(key types.NamespacedName) {
+	r.Evidence.Forget(key)
+	r.writes.forget(key)
+	r.writeErrors.forget(key)
+}

@@ -1,0 +1,149 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+)
+
+// Names of the cache's indexes.
+const (
+	indexRoute        = "spec.routes.name"
+	indexService      = "spec.services"
+	indexSliceService = "metadata.labels.service"
+)
+
+// Wakeups carries the names of rollouts whose verdict has changed.
+type Wakeups chan event.TypedGenericEvent[types.NamespacedName]
+
+// NewWakeups returns an empty channel of wakeups.
+func NewWakeups() Wakeups { return make(Wakeups, 1024) }
+
+// Notify wakes a rollout.
+func (w Wakeups) Notify(key types.NamespacedName) {
+	w <- event.TypedGenericEvent[types.NamespacedName]{Object: key}
+}
+
+// SetupWithManager registers the controller, the indexes that it needs, and all
+// that wakes it.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, wakeups Wakeups, workers int) error {
+	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	wake := handler.TypedFuncs[types.NamespacedName, reconcile.Request]{
+		GenericFunc: func(_ context.Context, e event.TypedGenericEvent[types.NamespacedName], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			q.Add(reconcile.Request{NamespacedName: e.Object})
+		},
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("weightedrollout").
+		For(&v1alpha1.WeightedRollout{}).
+		Watches(&v1alpha1.WeightedRollout{}, handler.EnqueueRequestsFromMapFunc(r.sharersOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&gatewayv1.HTTPRoute{}, handler.EnqueueRequestsFromMapFunc(r.rolloutsOfRoute)).
+		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(r.rolloutsOfSlice)).
+		WatchesRawSource(source.TypedChannel(wakeups, wake)).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: workers,
+			// A rollback must never wait for long behind its own failures.
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, 30*time.Second),
+		}).
+		Complete(r)
+}
+
+func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	rollouts := map[string]func(*v1alpha1.WeightedRollout) []string{indexRoute: routeNames, indexService: serviceNames}
+	for field, values := range rollouts {
+		err := indexer.IndexField(ctx, &v1alpha1.WeightedRollout{}, field, func(o client.Object) []string {
+			if wr, ok := o.(*v1alpha1.WeightedRollout); ok {
+				return values(wr)
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("index WeightedRollouts by %s: %w", field, err)
+		}
+	}
+	err := indexer.IndexField(ctx, &discoveryv1.EndpointSlice{}, indexSliceService, func(o client.Object) []string {
+		if service := o.GetLabels()[discoveryv1.LabelServiceName]; service != "" {
+			return []string{service}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("index EndpointSlices by Service: %w", err)
+	}
+	return nil
+}
+
+func routeNames(wr *v1alpha1.WeightedRollout) []string {
+	names := make([]string, 0, len(wr.Spec.Routes))
+	for _, ref := range wr.Spec.Routes {
+		names = append(names, ref.Name)
+	}
+	return names
+}
+
+func serviceNames(wr *v1alpha1.WeightedRollout) []string {
+	var names []string
+	for _, t := range []*v1alpha1.Track{wr.Spec.Stable, wr.Spec.Canary} {
+		if t != nil {
+			names = append(names, t.Service)
+		}
+	}
+	return names
+}
+
+func (r *Reconciler) rolloutsOfRoute(ctx context.Context, o client.Object) []reconcile.Request {
+	return r.rolloutsBy(ctx, o.GetNamespace(), indexRoute, o.GetName())
+}
+
+func (r *Reconciler) rolloutsOfSlice(ctx context.Context, o client.Object) []reconcile.Request {
+	return r.rolloutsBy(ctx, o.GetNamespace(), indexService, o.GetLabels()[discoveryv1.LabelServiceName])
+}
+
+// sharersOf returns the rollouts that share a route with this one: they may have
+// to give way, or may take over.
+func (r *Reconciler) sharersOf(ctx context.Context, o client.Object) []reconcile.Request {
+	wr, ok := o.(*v1alpha1.WeightedRollout)
+	if !ok {
+		return nil
+	}
+	var all []reconcile.Request
+	for _, name := range routeNames(wr) {
+		for _, req := range r.rolloutsBy(ctx, wr.Namespace, indexRoute, name) {
+			if req.Name != wr.Name {
+				all = append(all, req)
+			}
+		}
+	}
+	return all
+}
+
+func (r *Reconciler) rolloutsBy(ctx context.Context, namespace, index, value string) []reconcile.Request {
+	var list v1alpha1.WeightedRolloutList
+	if err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{index: value}); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "cannot find the rollouts to wake", "index", index, "value", value)
+		return nil
+	}
+	requests := make([]reconcile.Request, 0, len(list.Items))
+	for i := range list.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return requests
+}

@@ -1,0 +1,208 @@
+// Package health turns evidence into a verdict. It is pure: it has no client, no
+// clock and no state, and it never changes its input.
+package health
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+)
+
+// Track names one of the two versions.
+type Track string
+
+const (
+	// TrackStable is the version that served before the rollout.
+	TrackStable Track = "stable"
+	// TrackCanary is the version under test.
+	TrackCanary Track = "canary"
+)
+
+// Names that a verdict gives to the checks of a preset, beside the names of the
+// spec's own checks.
+const (
+	// CheckRequests is the count of requests itself.
+	CheckRequests = "requests"
+	// CheckErrorRate is health.errorRate.
+	CheckErrorRate = "error-rate"
+	// CheckLatency is health.latency.
+	CheckLatency = "latency"
+)
+
+// Problem says why something could not be measured. It is never a pass and never
+// a failure.
+type Problem struct {
+	// Reason is one of the API's reasons of a verdict, such as NoData.
+	Reason string
+	// Message says it in words, without times and secrets.
+	Message string
+}
+
+// Bucket is a bucket of a cumulative histogram.
+type Bucket struct {
+	// UpperBound is the longest response time that the bucket counts, in seconds; the
+	// last one is +Inf.
+	UpperBound float64
+	// Count is the increase, over the window, of the requests within the bound.
+	Count float64
+}
+
+// Reading is what a preset's metrics say of one track over one window.
+type Reading struct {
+	// Found says that the metrics have series for the track, with enough samples in
+	// the window to tell an increase. A silent track with series is found.
+	Found bool
+	// Requests is the increase of all requests, 0 or more. It can be a fraction.
+	Requests float64
+	// Errors is the part of Requests that failed.
+	Errors float64
+	// Buckets are the response times, in any order. Empty: not read, or no series.
+	Buckets []Bucket
+	// NewestSample is the time of the newest sample, whether in the window or not.
+	// Zero: there is none, and then nothing is known.
+	NewestSample time.Time
+	// Problem, when set, says why the reading cannot be used.
+	Problem *Problem
+}
+
+// CheckResult is the answer to one of the spec's own checks.
+type CheckResult struct {
+	// Name of the check.
+	Name string
+	// Value is the number that the query gave. It is ignored when there is a problem.
+	Value float64
+	// SampleAt is the time of the sample.
+	SampleAt time.Time
+	// Problem, when set, says why there is no value.
+	Problem *Problem
+}
+
+// Window is everything that was read of one span of time (Start, End].
+type Window struct {
+	// Start and End bound the window. Its length must be Config.Window.
+	Start, End time.Time
+	// Problem, when set, says that the preset's metrics could not be read at all.
+	Problem *Problem
+	// Stable and Canary are the preset's metrics. They are unused without a preset.
+	Stable, Canary Reading
+	// Checks are the answers to the spec's own checks, in any order.
+	Checks []CheckResult
+}
+
+// Reading returns the preset's metrics of a track.
+func (w *Window) Reading(t Track) *Reading {
+	if t == TrackStable {
+		return &w.Stable
+	}
+	return &w.Canary
+}
+
+// Compact returns the window without the buckets that no evaluation under this
+// configuration can look at, so that an hour of windows stays small. Latency needs
+// the bucket that decides and the total; where no bucket can decide, all are kept,
+// since the verdict names them.
+func (c Config) Compact(w Window) Window {
+	w.Stable.Buckets = c.compactBuckets(w.Stable.Buckets)
+	w.Canary.Buckets = c.compactBuckets(w.Canary.Buckets)
+	return w
+}
+
+func (c Config) compactBuckets(buckets []Bucket) []Bucket {
+	if c.Latency == nil || len(buckets) <= 2 {
+		return buckets
+	}
+	sorted := sortedBuckets(buckets)
+	at := decidingBucket(sorted, c.Latency.Max)
+	last := len(sorted) - 1
+	if at < 0 || at == last || !math.IsInf(sorted[last].UpperBound, 1) {
+		return buckets
+	}
+	return []Bucket{sorted[at], sorted[last]}
+}
+
+// sortedBuckets returns the buckets by rising bound, without changing its input.
+func sortedBuckets(buckets []Bucket) []Bucket {
+	byBound := func(a, b Bucket) int { return cmp.Compare(a.UpperBound, b.UpperBound) }
+	if slices.IsSortedFunc(buckets, byBound) {
+		return buckets
+	}
+	sorted := slices.Clone(buckets)
+	slices.SortStableFunc(sorted, byBound)
+	return sorted
+}
+
+// decidingBucket returns the index of the last bucket that counts no request
+// slower than limit, or -1 when every bound is above it.
+func decidingBucket(sorted []Bucket, limit time.Duration) int {
+	// Bounds are decimal texts of seconds, so that 0.3 need not be 300ms to the bit.
+	const tolerance = 1e-9
+	at := -1
+	for i, b := range sorted {
+		if b.UpperBound <= limit.Seconds()+tolerance {
+			at = i
+		}
+	}
+	return at
+}
+
+// counted returns the windows that are evidence for the confirmed share, by rising
+// End and each End once. A window counts if it lies wholly after the confirmation
+// plus the delay of the metrics, has the configured length, and does not end in a
+// future that only a clock that was set back can explain.
+func (in *Input) counted() []Window {
+	earliest := in.ConfirmedAt.Add(in.Config.SampleDelay)
+	latest := in.Now.Add(in.Config.SampleDelay + in.Config.Interval)
+	counts := func(w *Window) bool {
+		return !w.Start.Before(earliest) && w.End.Sub(w.Start) == in.Config.Window && !w.End.After(latest)
+	}
+	windows := make([]Window, 0, len(in.Windows))
+	sorted := true
+	for i := range in.Windows {
+		w := &in.Windows[i]
+		if !counts(w) {
+			continue
+		}
+		if n := len(windows); n > 0 && !w.End.After(windows[n-1].End) {
+			sorted = false
+		}
+		windows = append(windows, *w)
+	}
+	if sorted {
+		return windows
+	}
+	slices.SortStableFunc(windows, func(a, b Window) int { return a.End.Compare(b.End) })
+	return slices.CompactFunc(windows, func(a, b Window) bool { return a.End.Equal(b.End) })
+}
+
+// onGrid says whether a window is one of the disjoint windows that are summed:
+// those that end at a whole multiple of their length since the Unix epoch.
+func (c Config) onGrid(end time.Time) bool {
+	return end.Nanosecond()%int(time.Millisecond) == 0 && end.UnixMilli()%c.Window.Milliseconds() == 0
+}
+
+// OnGrid says whether a window that ends at end is one of the disjoint windows
+// whose counts are summed: those that end at a whole multiple of Window since the
+// Unix epoch. It is false for a configuration without a window.
+func (c Config) OnGrid(end time.Time) bool {
+	return c.Window >= time.Millisecond && c.onGrid(end)
+}
+
+func problem(reason, message string) *Problem {
+	return &Problem{Reason: reason, Message: message}
+}
+
+// stale judges the age of a sample against the window that it should speak for.
+func (c Config) stale(newest, end time.Time) *Problem {
+	switch {
+	case newest.IsZero():
+		return problem(v1alpha1.ReasonNoData, "the metrics have no sample")
+	case newest.After(end.Add(c.SampleDelay + c.Interval)):
+		return problem(v1alpha1.ReasonStale, "the newest sample lies in the future: the clock of the metrics server or of the controller is wrong")
+	case end.Sub(newest) > c.Window+c.SampleDelay:
+		return problem(v1alpha1.ReasonStale, "the newest sample is older than health.window plus health.sampleDelay: the metrics have stopped coming")
+	}
+	return nil
+}

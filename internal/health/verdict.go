@@ -1,0 +1,297 @@
+package health
+
+import (
+	"fmt"
+	"math"
+	"time"
+	"unicode/utf8"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+)
+
+// Memory is how far back windows are summed.
+const Memory = time.Hour
+
+// maxMessage is the length of a message in bytes.
+const maxMessage = 500
+
+// Input is the evidence about one share.
+type Input struct {
+	// Config is the parsed health section.
+	Config Config
+	// Subject is the track that is judged.
+	Subject Track
+	// ConfirmedAt is when the gateway confirmed the share; zero: it has not yet.
+	ConfirmedAt time.Time
+	// Windows are what was read at every interval, by rising End. Other orders,
+	// repetitions and windows from before the confirmation do no harm.
+	Windows []Window
+	// Now is the time of the evaluation.
+	Now time.Time
+}
+
+// Verdict is what the evidence says.
+type Verdict struct {
+	// State sums it up.
+	State v1alpha1.VerdictState
+	// Reason is one of the API's reasons of a verdict.
+	Reason string
+	// Check is the check that decided: requests, error-rate, latency, one of the
+	// spec's own, or empty.
+	Check string
+	// Message says it in words, in at most 500 bytes, without times.
+	Message string
+	// RampReady says that the evidence allows a ramp step within a stage.
+	RampReady bool
+	// RampWait says what a ramp step awaits; empty when RampReady.
+	RampWait string
+	// StageReady says that the evidence allows a stage to end.
+	StageReady bool
+	// StageWait says what the end of a stage awaits; empty when StageReady.
+	StageWait string
+	// Requests is how many requests of the subject are evidence, over the disjoint
+	// windows of the last hour.
+	Requests int64
+	// From and To bound the windows that Requests was counted in.
+	From, To time.Time
+	// BreachSince is the end of the window in which the present breach was first
+	// seen; zero: there is none.
+	BreachSince time.Time
+	// Notes are remarks about the configuration that do not change the verdict.
+	Notes []string
+}
+
+// Signal is the part of a verdict whose change matters to a rollout. It holds no
+// numbers, so that it changes seldom.
+type Signal struct {
+	State                 v1alpha1.VerdictState
+	Reason, Check         string
+	RampReady, StageReady bool
+}
+
+// Signal returns the part of the verdict whose change matters to a rollout.
+func (v Verdict) Signal() Signal {
+	return Signal{State: v.State, Reason: v.Reason, Check: v.Check, RampReady: v.RampReady, StageReady: v.StageReady}
+}
+
+// Unknown returns a verdict that says that nothing can be said, and why.
+func Unknown(reason, message string) Verdict {
+	return Verdict{State: v1alpha1.VerdictUnknown}.because(reason, "", message)
+}
+
+// Evaluate judges the evidence. It never panics, whatever the input.
+func Evaluate(in Input) Verdict {
+	switch {
+	case in.Config.Disabled:
+		return Verdict{
+			State: v1alpha1.VerdictHealthy, Reason: v1alpha1.ReasonChecksDisabled,
+			Message:   "health.disabled is true, so nothing is checked",
+			RampReady: true, StageReady: true,
+		}
+	case in.Config.Window < time.Millisecond || in.Config.Interval <= 0:
+		return Unknown(v1alpha1.ReasonInvalidSpec, "health.window and health.interval are not known")
+	case in.ConfirmedAt.IsZero():
+		return Unknown(v1alpha1.ReasonAwaitingWindow, "the share is not confirmed yet")
+	}
+	windows := in.counted()
+	if len(windows) == 0 {
+		return Unknown(v1alpha1.ReasonAwaitingWindow, in.awaitingWindow())
+	}
+	h := in.review(windows)
+	v := in.conclude(h)
+	v.Requests = whole(h.have(in.Config))
+	v.From, v.To, v.Notes = h.from, h.to, in.notes(h)
+	return v
+}
+
+func (in *Input) awaitingWindow() string {
+	return fmt.Sprintf("waiting for the first full window of %s since the share was confirmed", in.Config.Window)
+}
+
+// history is what all windows together say.
+type history struct {
+	latest   *Window
+	finding  finding // of the latest window
+	bound    float64 // seconds, of the latest window
+	sum      tally   // of the disjoint windows
+	full     bool    // at least one disjoint window is evidence
+	from, to time.Time
+	since    time.Time     // end of the first window of the breach
+	lasted   time.Duration // of the breach
+}
+
+// have is the number of requests that every check of the preset has seen.
+func (h *history) have(c Config) float64 {
+	if c.Latency != nil {
+		return math.Min(h.sum.requests, h.sum.timed)
+	}
+	return h.sum.requests
+}
+
+// disjoint is a window whose counts are summed.
+type disjoint struct {
+	start, end time.Time
+	counts     tally
+}
+
+// review walks through the windows once, in order of time.
+func (in *Input) review(windows []Window) history {
+	c := in.Config
+	var h history
+	var grid []disjoint
+	var before *Window // the previous evaluation, if it was a breach
+	for i := range windows {
+		w := &windows[i]
+		m := c.measure(w, in.Subject)
+		onGrid := c.onGrid(w.End)
+		if onGrid && m.readable && c.Preset != "" {
+			grid = append(grid, disjoint{w.Start, w.End, m.counts})
+		}
+		f := c.judge(w, m, func() tally { return sumSince(grid, w.End.Add(-Memory)) })
+		if onGrid && c.Preset == "" && f.outcome != unknown {
+			grid = append(grid, disjoint{start: w.Start, end: w.End})
+		}
+		switch f.outcome {
+		case passed:
+			h.since, h.lasted, before = time.Time{}, 0, nil
+		case unknown: // neither ends a breach nor lengthens it
+			before = nil
+		case breached:
+			if h.since.IsZero() {
+				h.since = w.End
+			}
+			h.lasted += since(before, w)
+			before = w
+		}
+		h.latest, h.finding, h.bound = w, f, m.bound
+	}
+	for _, d := range grid {
+		if d.start.Before(h.latest.End.Add(-Memory)) {
+			continue
+		}
+		if !h.full {
+			h.from = d.start
+		}
+		h.full, h.to, h.sum = true, d.end, h.sum.add(d.counts)
+	}
+	return h
+}
+
+func sumSince(grid []disjoint, start time.Time) tally {
+	var t tally
+	for _, d := range grid {
+		if !d.start.Before(start) {
+			t = t.add(d.counts)
+		}
+	}
+	return t
+}
+
+func (in *Input) conclude(h history) Verdict {
+	c := in.Config
+	if in.Now.Sub(h.latest.End) > c.Window+c.SampleDelay+2*c.Interval {
+		return Unknown(v1alpha1.ReasonStale, "the metrics have not been read for several intervals")
+	}
+	f := h.finding
+	switch f.outcome {
+	case breached:
+		state := v1alpha1.VerdictDegraded
+		if h.lasted >= c.For {
+			state = v1alpha1.VerdictUnhealthy
+		}
+		v := Verdict{State: state, BreachSince: h.since}.because(f.reason, f.check, f.message)
+		return v.waitingFor("the breach to end")
+	case unknown:
+		return Verdict{State: v1alpha1.VerdictUnknown, BreachSince: h.since}.because(f.reason, f.check, f.message)
+	}
+	if !h.full {
+		return Unknown(v1alpha1.ReasonAwaitingWindow, in.awaitingWindow())
+	}
+	return c.gate(h)
+}
+
+// gate judges evidence whose latest window passes every check.
+func (c Config) gate(h history) Verdict {
+	have := h.have(c)
+	v := Verdict{State: v1alpha1.VerdictHealthy, Reason: v1alpha1.ReasonChecksPassed, RampReady: true, StageReady: true}
+	if c.Preset == "" {
+		v.Message = "every check passes"
+		return v
+	}
+	v.Message = fmt.Sprintf("every check passes on %s requests", count(have))
+	if short := float64(c.MinRampRequests) - have; short > slack {
+		v.RampReady = false
+		v.RampWait = fmt.Sprintf("about %s more requests (%s of %d)", count(math.Ceil(short)), count(have), c.MinRampRequests)
+	}
+	if short := float64(c.MinRequests) - have; short > slack {
+		v.State, v.StageReady = v1alpha1.VerdictUnknown, false
+		v.StageWait = fmt.Sprintf("about %s more requests (%s of %d)", count(math.Ceil(short)), count(have), c.MinRequests)
+		v.Reason, v.Check = v1alpha1.ReasonInsufficientRequests, CheckRequests
+		v.Message = fmt.Sprintf("%s of %d requests", count(have), c.MinRequests)
+		return v
+	}
+	if check, message, wait := c.aboveLimit(h.sum); check != "" {
+		return Verdict{State: v1alpha1.VerdictDegraded}.because(v1alpha1.ReasonBreach, check, message).waitingFor(wait)
+	}
+	return v
+}
+
+// aboveLimit finds a check whose limit is exceeded by the plain quotient, though
+// not beyond doubt.
+func (c Config) aboveLimit(s tally) (check, message, wait string) {
+	above := func(bad, total, limit float64) bool { return bad > limit*total*(1+slack)+slack }
+	const doubtful = "%s of %s requests %s (%s), above the limit of %s, but not yet beyond doubt"
+	if c.ErrorRate != nil && above(s.errors, s.requests, c.ErrorRate.Max) {
+		return CheckErrorRate,
+			fmt.Sprintf(doubtful, count(s.errors), count(s.requests), "failed", percent(s.errors/s.requests), percent(c.ErrorRate.Max)),
+			moreGood(s.errors, s.requests, c.ErrorRate.Max)
+	}
+	if c.Latency != nil && above(s.slow, s.timed, c.Latency.maxSlow()) {
+		return CheckLatency,
+			fmt.Sprintf(doubtful, count(s.slow), count(s.timed), "were slow", percent(s.slow/s.timed), percent(c.Latency.maxSlow())),
+			moreGood(s.slow, s.timed, c.Latency.maxSlow())
+	}
+	return "", "", ""
+}
+
+// moreGood says how many good requests bring a rate back under its limit.
+func moreGood(bad, total, limit float64) string {
+	if !(limit > 0) {
+		return "an hour without a bad request"
+	}
+	return fmt.Sprintf("about %s more good requests", count(math.Ceil(bad/limit-total)))
+}
+
+// because fills in why, and lets both gates await the same.
+func (v Verdict) because(reason, check, message string) Verdict {
+	v.Reason, v.Check, v.Message = reason, check, cut(message)
+	return v.waitingFor(v.Message)
+}
+
+func (v Verdict) waitingFor(what string) Verdict {
+	v.RampWait, v.StageWait = cut(what), cut(what)
+	return v
+}
+
+// notes remarks that latency.max is no bucket bound, so that another one is used.
+func (in *Input) notes(h history) []string {
+	l := in.Config.Latency
+	if l == nil || h.bound == 0 || math.Abs(h.bound-l.Max.Seconds()) < 1e-9 {
+		return nil
+	}
+	return []string{fmt.Sprintf("health.latency.max of %s is no bucket bound of the gateway's histogram; the next lower one, %s, is used instead",
+		seconds(l.Max.Seconds()), seconds(h.bound))}
+}
+
+// cut shortens a text to what a status message may hold, at a character's border.
+func cut(s string) string {
+	const mark = "…"
+	if len(s) <= maxMessage {
+		return s
+	}
+	end := maxMessage - len(mark)
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + mark
+}

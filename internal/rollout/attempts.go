@@ -1,0 +1,203 @@
+package rollout
+
+import (
+	"fmt"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/weights"
+)
+
+// adoptable is the largest share that is taken to 0 without asking when there is
+// no record of it.
+const adoptable = weights.ShareAll / 2
+
+// unrecorded begins with a rollout that has no record, or none that makes sense.
+func unrecorded(d *draft) bool {
+	if d.known {
+		return false
+	}
+	if invalid(d) {
+		d.phase = v1alpha1.PhasePending
+		return true
+	}
+	high := weights.ShareNone
+	for _, r := range d.obs.Routes {
+		_, h := r.Inspection.Observed()
+		high = max(high, h)
+	}
+	broken := d.status.Attempt > 0
+	switch command := d.takeCommand(); {
+	case command == v1alpha1.VerbRetry:
+		d.startAttempt()
+	case command == v1alpha1.VerbFinish && !broken:
+		d.status.Attempt = 1
+		d.status.Revision = d.obs.Spec.Revision
+		d.status.StartedAt = micro(d.now)
+		d.status.Outcome = v1alpha1.OutcomeReturning
+		d.fresh = true
+		d.forceShare(high)
+		d.wait(v1alpha1.ReasonReturning, "the share ramps back to stable")
+	case broken:
+		d.stall(v1alpha1.ReasonInvalidStatus, "status.share.desired cannot be read, so the weights are left as they are: give the retry command to start again at 0 percent")
+	case high > adoptable:
+		d.stall(v1alpha1.ReasonAdoptionAmbiguous, "a route gives the canary %s percent and there is no record of why: give the retry command to start at 0 percent, or finish if the canary's version is proved and stable runs it", percent(high))
+	default:
+		d.startAttempt()
+	}
+	d.phase = v1alpha1.PhasePending
+	if d.status.Attempt > 0 && d.known {
+		d.phase = ""
+	}
+	return true
+}
+
+// aborted rolls back when a person says so. It holds whatever else is asked for.
+func aborted(d *draft) bool {
+	if d.obs.Orders.Abort != d.status.Attempt || !d.open() || d.cannotLower() {
+		return false
+	}
+	d.rollBack(v1alpha1.ReasonAborted, "aborted by annotation")
+	return true
+}
+
+// open tells whether the attempt has not ended.
+func (d *draft) open() bool {
+	switch d.status.Outcome {
+	case v1alpha1.OutcomeInProgress, v1alpha1.OutcomePromoted, v1alpha1.OutcomeReturning:
+		return true
+	case v1alpha1.OutcomeCompleted, v1alpha1.OutcomeRolledBack, v1alpha1.OutcomeSuperseded:
+	}
+	return false
+}
+
+// anotherRevision ends the attempt when the spec names another revision, and
+// starts one for it, unless stable runs that one.
+func anotherRevision(d *draft) bool {
+	next := d.obs.Spec.Revision
+	if next == d.status.Revision || next == "" || d.cannotLower() {
+		return false
+	}
+	promoted := d.status.Outcome == v1alpha1.OutcomePromoted
+	message := fmt.Sprintf("revision %q took its place", next)
+	if next == d.status.StableRevision {
+		message = fmt.Sprintf("stable runs revision %q", next)
+	}
+	if d.open() {
+		d.record(v1alpha1.OutcomeSuperseded, v1alpha1.ReasonSuperseded, message)
+		d.event(promoted, v1alpha1.ReasonSuperseded, "revision %q at %s percent: %s", d.status.Revision, percent(d.share), message)
+	}
+	if next != d.status.StableRevision {
+		d.startAttempt()
+		return true
+	}
+	d.status.Outcome, d.status.OutcomeReason, d.status.OutcomeMessage = v1alpha1.OutcomeSuperseded, v1alpha1.ReasonStableRevision, message
+	d.status.Revision = next
+	d.status.Promote = false
+	d.moved = true
+	if d.setShare(weights.ShareNone) {
+		d.writes = WriteAll
+		d.done(v1alpha1.ReasonStableRevision, "stable runs revision %q and serves everything", next)
+	}
+	return true
+}
+
+// ordered carries out the command in the annotation, once.
+func ordered(d *draft) bool {
+	switch d.takeCommand() {
+	case v1alpha1.VerbApprove:
+		d.status.Stage.Approved = true
+		d.moved = true
+	case v1alpha1.VerbPromote:
+		d.status.Promote = true
+		d.moved = true
+	case v1alpha1.VerbRetry:
+		d.startAttempt()
+		return true
+	case v1alpha1.VerbFinish:
+		d.status.Outcome = v1alpha1.OutcomeReturning
+		d.status.Verdict = nil
+		d.fresh, d.moved = true, true
+	}
+	return false
+}
+
+// takeCommand returns the verb of a new command that applies now, or "". It
+// records the command, so that it is taken once.
+func (d *draft) takeCommand() v1alpha1.Verb {
+	c := d.obs.Orders.Command
+	if c == nil || (d.status.Command != nil && d.status.Command.ID == c.ID) {
+		return ""
+	}
+	refusal := d.refusal(*c)
+	record := &v1alpha1.CommandStatus{ID: c.ID, Verb: clipTo(string(c.Verb), 63), Accepted: refusal == "", Message: "carried out"}
+	d.status.Command = record
+	if refusal != "" {
+		record.Message = clip(refusal)
+		d.event(true, v1alpha1.ReasonCommandIgnored, "command %s is ignored: %s", record.Verb, refusal)
+		return ""
+	}
+	d.event(false, v1alpha1.ReasonCommandAccepted, "command %s is carried out", record.Verb)
+	return c.Verb
+}
+
+// refusal says why a command does not apply now, or is empty.
+func (d *draft) refusal(c v1alpha1.Command) string {
+	if c.Attempt != d.status.Attempt {
+		return fmt.Sprintf("it is for attempt %d, and this is attempt %d", c.Attempt, d.status.Attempt)
+	}
+	if c.Verb != v1alpha1.VerbRetry && d.status.Outcome == v1alpha1.OutcomeRolledBack {
+		return "the revision is rolled back; retry starts it again"
+	}
+	switch c.Verb {
+	case v1alpha1.VerbApprove:
+		if !d.known || d.status.Outcome != v1alpha1.OutcomeInProgress || d.status.Stage == nil {
+			return "no stage is under way"
+		}
+		if c.Stage == nil || *c.Stage != d.status.Stage.Index {
+			return fmt.Sprintf("it must name the present stage %d", d.status.Stage.Index)
+		}
+	case v1alpha1.VerbPromote:
+		if !d.known || d.status.Outcome != v1alpha1.OutcomeInProgress {
+			return "no plan is under way"
+		}
+	case v1alpha1.VerbRetry:
+		if d.known && d.status.Outcome != v1alpha1.OutcomeRolledBack {
+			return "only a rolled back revision can be tried again"
+		}
+	case v1alpha1.VerbFinish:
+		if d.known && d.status.Outcome != v1alpha1.OutcomePromoted {
+			return "only a promoted revision can be finished"
+		}
+	default:
+		return "its verb must be approve, promote, retry or finish"
+	}
+	return ""
+}
+
+// ended keeps an ended attempt where it ended: all traffic on stable.
+func ended(d *draft) bool {
+	if d.open() {
+		return false
+	}
+	if !d.setShare(weights.ShareNone) {
+		return true
+	}
+	d.writes = WriteAll
+	switch d.status.Outcome {
+	case v1alpha1.OutcomeCompleted:
+		d.done(v1alpha1.ReasonCompleted, "stable runs revision %q and serves everything", d.status.StableRevision)
+	case v1alpha1.OutcomeSuperseded:
+		d.done(v1alpha1.ReasonStableRevision, "stable runs revision %q and serves everything", d.status.Revision)
+	case v1alpha1.OutcomeInProgress, v1alpha1.OutcomePromoted, v1alpha1.OutcomeReturning, v1alpha1.OutcomeRolledBack:
+		d.stall(d.status.OutcomeReason, "rolled back: %s. Set another revision, or give the retry command", d.status.OutcomeMessage)
+	}
+	return true
+}
+
+func clipTo(s string, limit int) string {
+	runes := []rune(s)
+	if len(runes) > limit {
+		return string(runes[:limit])
+	}
+	return s
+}

@@ -1,0 +1,79 @@
+package rollout
+
+import (
+	"time"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/weights"
+)
+
+// Writes says which routes are to be brought to the decided share.
+type Writes string
+
+const (
+	// WriteNone leaves every route alone.
+	WriteNone Writes = "None"
+	// WriteSafe writes only where that takes traffic off the track under test.
+	WriteSafe Writes = "Safe"
+	// WriteAll writes every route that differs.
+	WriteAll Writes = "All"
+	// WriteRelease is WriteAll for the last time: our annotation goes too.
+	WriteRelease Writes = "Release"
+	// WriteForget takes our annotation away and leaves the weights as they are.
+	WriteForget Writes = "Forget"
+)
+
+// Decision is what to do.
+type Decision struct {
+	// Status is the new status: the intent. It is written before any route.
+	Status v1alpha1.WeightedRolloutStatus
+	// Share is the canary's share that the routes are to have, where Writes says so.
+	Share weights.Share
+	// Writes says which routes to write.
+	Writes Writes
+	// Returning is true while stable is the track under test.
+	Returning bool
+	// Events are to be emitted once everything is written.
+	Events []Event
+	// NextAt is when to decide again if nothing happens before; zero if only an
+	// event can change anything.
+	NextAt time.Time
+	// Release is true once the finalizer may go.
+	Release bool
+}
+
+// Event is something to tell people, once.
+type Event struct {
+	// Warning tells a warning from a normal event.
+	Warning bool
+	// Reason is one of the API's reasons.
+	Reason string
+	// Message is a sentence.
+	Message string
+}
+
+// NeedsWrite tells whether the decision asks for a write to the given route,
+// apart from the annotation.
+func (d Decision) NeedsWrite(r Route) bool {
+	if !r.Found || len(r.Inspection.Rules) == 0 || r.Inspection.Matches(d.Share) {
+		return false
+	}
+	switch d.Writes {
+	case WriteAll, WriteRelease:
+		// A route with a fault can be made safer, but is never given more.
+		return r.Inspection.Problem == nil || d.safer(r)
+	case WriteSafe:
+		return d.safer(r)
+	case WriteNone, WriteForget:
+	}
+	return false
+}
+
+// safer tells whether the write takes traffic off the track under test.
+func (d Decision) safer(r Route) bool {
+	low, high := r.Inspection.Observed()
+	if d.Returning {
+		return low < d.Share
+	}
+	return high > d.Share
+}

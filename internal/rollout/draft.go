@@ -1,0 +1,273 @@
+package rollout
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/weights"
+)
+
+// maxHistory is the number of ended attempts that status keeps.
+const maxHistory = 10
+
+// draft is a decision in the making. It works on a copy of the status.
+type draft struct {
+	obs     Observation
+	now     time.Time
+	plan    plan
+	planErr error
+
+	status v1alpha1.WeightedRolloutStatus
+	// share is the desired share in numbers; known is false while there is no record
+	// of one.
+	share weights.Share
+	known bool
+
+	// fresh is true once this decision began with evidence of another kind, so that
+	// the verdict that was observed is not about it.
+	fresh bool
+	// moved is true once this decision changed the share, the stage or the outcome.
+	moved   bool
+	writes  Writes
+	release bool
+	events  []Event
+	nextAt  time.Time
+	// transitionAt is when time alone lets the share change.
+	transitionAt time.Time
+
+	state   state
+	reason  string
+	message string
+	// phase overrides the phase that follows from the outcome.
+	phase v1alpha1.Phase
+}
+
+// state is what the Ready, Reconciling and Stalled conditions say.
+type state int
+
+const (
+	stateReconciling state = iota
+	stateStalled
+	stateReady
+)
+
+func newDraft(obs Observation, now time.Time) *draft {
+	d := &draft{obs: obs, now: now, writes: WriteNone}
+	if obs.Status != nil {
+		obs.Status.DeepCopyInto(&d.status)
+	}
+	d.plan, d.planErr = planFrom(obs.Spec)
+	if d.status.Attempt < 0 {
+		d.status.Attempt = 0
+	}
+	if d.status.Share.Desired != nil && d.status.Attempt > 0 {
+		if bp, err := d.status.Share.Desired.BasisPoints(); err == nil {
+			d.share, d.known = weights.Share(bp), true
+		}
+	}
+	return d
+}
+
+// returning is true while stable is the track under test.
+func (d *draft) returning() bool { return d.status.Outcome == v1alpha1.OutcomeReturning }
+
+// tested returns the part of the traffic that the track under test gets when the
+// canary's share is s. It is its own inverse.
+func (d *draft) tested(s weights.Share) weights.Share {
+	if d.returning() {
+		return weights.ShareAll - s
+	}
+	return s
+}
+
+// setShare records a new desired share. It refuses to take traffic to a track
+// that has no ready endpoint, and then says so and returns false.
+func (d *draft) setShare(s weights.Share) bool {
+	if d.known && s == d.share {
+		return true
+	}
+	if (!d.known || s < d.share) && !d.obs.StableReady {
+		d.stallStableUnavailable()
+		return false
+	}
+	if d.known && s > d.share && !d.obs.CanaryReady {
+		d.wait(v1alpha1.ReasonCanaryNotReady, "the canary Service %q has no ready endpoint, so no traffic is sent to it", d.obs.Spec.Canary.Service)
+		return false
+	}
+	d.forceShare(s)
+	return true
+}
+
+// forceShare records a share without asking for ready endpoints: for what a route
+// carries already.
+func (d *draft) forceShare(s weights.Share) {
+	d.share, d.known, d.moved = s, true, true
+	p := percent(s)
+	d.status.Share.Desired = &p
+	d.status.Share.ChangedAt = micro(d.now)
+	d.status.Share.ConfirmedAt = nil
+}
+
+// unconfirm says that the routes have to be confirmed anew: soak and evidence
+// start again.
+func (d *draft) unconfirm() { d.status.Share.ConfirmedAt = nil }
+
+func (d *draft) confirmed() bool { return d.status.Share.ConfirmedAt != nil }
+
+// sinceConfirmed is how long the share has been confirmed. A time in the future
+// counts as now.
+func (d *draft) sinceConfirmed() time.Duration {
+	if !d.confirmed() {
+		return 0
+	}
+	return max(0, d.now.Sub(d.status.Share.ConfirmedAt.Time))
+}
+
+// cannotLower tells whether the canary's share would have to fall and stable has
+// no ready endpoint to take it.
+func (d *draft) cannotLower() bool {
+	return !d.obs.StableReady && (!d.known || d.share > weights.ShareNone)
+}
+
+// startAttempt begins a new walk through the plan, at 0 percent. The caller has
+// made sure that the share can be lowered.
+func (d *draft) startAttempt() {
+	d.status.Attempt++
+	d.fresh = true
+	for i, r := range d.obs.Routes {
+		if s := d.routeStatus(i); r.Found && s.UID != r.UID {
+			s.UID, s.Written, s.ConfirmedAt = r.UID, nil, nil
+		}
+	}
+	d.status.Revision = d.obs.Spec.Revision
+	d.status.Outcome = v1alpha1.OutcomeInProgress
+	d.status.OutcomeReason, d.status.OutcomeMessage = "", ""
+	d.status.StartedAt = micro(d.now)
+	d.status.Promote = false
+	d.status.Verdict = nil
+	d.setStage(0)
+	if !d.setShare(weights.ShareNone) {
+		return
+	}
+	d.unconfirm()
+	d.moved = true
+	d.writes = WriteAll
+	d.event(false, v1alpha1.ReasonAttemptStarted, "attempt %d of revision %q starts at 0 percent", d.status.Attempt, d.status.Revision)
+	d.wait(v1alpha1.ReasonStarting, "the routes are set to 0 percent before the first stage")
+}
+
+// setStage moves to a stage of the plan, which must be valid.
+func (d *draft) setStage(i int) {
+	if d.planErr != nil {
+		return
+	}
+	s := d.plan.stages[i]
+	d.status.Stage = &v1alpha1.StageStatus{
+		Index: int32(i), Position: d.plan.position(i), Weight: percent(s.share), Soak: s.soakText, StartedAt: micro(d.now), //nolint:gosec // a plan has at most 21 stages
+	}
+	d.moved = true
+}
+
+// end closes the attempt with the given outcome and keeps a record of it.
+func (d *draft) end(outcome v1alpha1.Outcome, reason, message string) {
+	d.record(outcome, reason, message)
+	d.status.Outcome = outcome
+	d.status.OutcomeReason = reason
+	d.status.OutcomeMessage = clip(message)
+	d.status.Promote = false
+	d.moved = true
+}
+
+// record puts the present attempt into the history.
+func (d *draft) record(outcome v1alpha1.Outcome, reason, message string) {
+	r := v1alpha1.AttemptRecord{
+		Attempt: d.status.Attempt, Revision: d.status.Revision, Outcome: outcome, Reason: reason, Message: clip(message),
+		StartedAt: d.status.StartedAt, EndedAt: *micro(d.now),
+	}
+	if d.known {
+		p := percent(d.share)
+		r.Weight = &p
+	}
+	d.status.History = append([]v1alpha1.AttemptRecord{r}, d.status.History...)
+	if len(d.status.History) > maxHistory {
+		d.status.History = d.status.History[:maxHistory]
+	}
+}
+
+// rollBack gives stable all traffic for good, and says why.
+func (d *draft) rollBack(reason, message string) {
+	from := d.share
+	d.record(v1alpha1.OutcomeRolledBack, reason, message)
+	if !d.setShare(weights.ShareNone) {
+		// Without a ready stable there is nowhere to go: the attempt stays open, so
+		// that the rollback happens as soon as there is.
+		d.status.History = d.status.History[1:]
+		return
+	}
+	d.status.Outcome = v1alpha1.OutcomeRolledBack
+	d.status.OutcomeReason, d.status.OutcomeMessage = reason, clip(message)
+	d.status.Promote = false
+	d.moved = true
+	d.writes = WriteAll
+	d.stall(reason, "rolled back: %s. Set another revision, or give the retry command", message)
+	d.event(true, v1alpha1.ReasonRolledBack, "revision %q rolled back from %s percent: %s", d.status.Revision, percent(from), message)
+}
+
+func (d *draft) event(warning bool, reason, format string, args ...any) {
+	d.events = append(d.events, Event{Warning: warning, Reason: reason, Message: clip(fmt.Sprintf(format, args...))})
+}
+
+// wait says what the rollout is doing or waiting for.
+func (d *draft) wait(reason, format string, args ...any) {
+	d.state, d.reason, d.message = stateReconciling, reason, fmt.Sprintf(format, args...)
+}
+
+// stall says what a person has to put right.
+func (d *draft) stall(reason, format string, args ...any) {
+	d.state, d.reason, d.message = stateStalled, reason, fmt.Sprintf(format, args...)
+}
+
+// done says that nothing is left to do.
+func (d *draft) done(reason, format string, args ...any) {
+	d.state, d.reason, d.message = stateReady, reason, fmt.Sprintf(format, args...)
+}
+
+func (d *draft) stallStableUnavailable() {
+	d.writes = WriteNone
+	d.stall(v1alpha1.ReasonStableUnavailable, "the stable Service %q has no ready endpoint, so no traffic is moved: make its pods ready", d.obs.Spec.Stable.Service)
+}
+
+// wakeAt asks for another look at the given time, or before.
+func (d *draft) wakeAt(t time.Time) {
+	if d.nextAt.IsZero() || t.Before(d.nextAt) {
+		d.nextAt = t
+	}
+}
+
+// transitionsAt says that time alone is awaited, until t.
+func (d *draft) transitionsAt(t time.Time) {
+	d.transitionAt = t
+	d.wakeAt(t)
+}
+
+func percent(s weights.Share) v1alpha1.Percent { return v1alpha1.PercentFromBasisPoints(int(s)) }
+
+// micro cuts a time to what survives the wire, so that a decision compares equal
+// to its own reading.
+func micro(t time.Time) *metav1.MicroTime {
+	m := metav1.NewMicroTime(t.UTC().Truncate(time.Microsecond))
+	return &m
+}
+
+// clip bounds a message to what the schema takes, and marks the cut.
+func clip(s string) string {
+	const limit = 1000
+	runes := []rune(s)
+	if len(runes) <= limit {
+		return s
+	}
+	return string(runes[:limit]) + "…"
+}

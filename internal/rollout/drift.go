@@ -1,0 +1,102 @@
+package rollout
+
+import (
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/weights"
+)
+
+// driftHealed compares the routes with the record. More for the track under test
+// than recorded is taken back at once; less is taken over, and ramps up again. In
+// both cases soak and evidence start anew, and the stage stays. It decides nothing
+// itself.
+func driftHealed(d *draft) bool {
+	if !d.known {
+		return false
+	}
+	lowest, writer, higher, rewritten := d.drift()
+	switch {
+	case lowest < d.tested(d.share):
+		was := d.share
+		d.forceShare(d.wholeDown(lowest))
+		d.event(true, v1alpha1.ReasonDrift, "the weights were changed%s from %s percent for the canary to %s: the share ramps back from there, the soak starts again", by(writer), percent(was), percent(d.share))
+		if d.status.Outcome == v1alpha1.OutcomePromoted && d.planErr == nil {
+			d.reopen()
+		}
+	case higher && d.confirmed():
+		d.unconfirm()
+		d.moved = true
+		d.event(true, v1alpha1.ReasonDrift, "the weights were changed%s: they are set back to %s percent for the canary, the soak starts again", by(writer), percent(d.share))
+	case rewritten && d.confirmed():
+		d.unconfirm()
+	}
+	return false
+}
+
+// drift looks for routes that carry something else than the record says. It
+// returns the lowest part that a drifted route gives to the track under test (or
+// the desired one), who wrote it, whether a route gives more than desired, and
+// whether a route has other weights for the same share. An intent that has not
+// been written yet is no drift.
+func (d *draft) drift() (lowest weights.Share, writer string, higher, rewritten bool) {
+	lowest = d.tested(d.share)
+	for i, r := range d.obs.Routes {
+		if !r.Found || r.Inspection.Problem != nil || r.Inspection.Matches(d.share) {
+			continue
+		}
+		if !d.confirmed() && d.pending(i) {
+			continue
+		}
+		lo, hi := r.Inspection.Observed()
+		if d.returning() {
+			lo, hi = d.tested(hi), d.tested(lo)
+		}
+		switch want := d.tested(d.share); {
+		case lo < want:
+			if lo < lowest {
+				lowest, writer = lo, r.Writer
+			}
+		case hi > want:
+			higher = true
+			if writer == "" {
+				writer = r.Writer
+			}
+		default:
+			rewritten = true
+		}
+	}
+	return lowest, writer, higher, rewritten
+}
+
+// pending tells whether a route still carries what was confirmed last, so that
+// the difference is an intent that is not written yet.
+func (d *draft) pending(i int) bool {
+	written := d.routeStatus(i).Written
+	if written == nil {
+		return false
+	}
+	bp, err := written.BasisPoints()
+	return err == nil && d.obs.Routes[i].Inspection.Matches(weights.Share(bp))
+}
+
+// wholeDown turns a part for the track under test into a share of the canary, in
+// whole points where the plan is in whole points, rounded against that track.
+func (d *draft) wholeDown(part weights.Share) weights.Share {
+	if d.planErr == nil && d.plan.limits.WholePoints {
+		part -= part % 100
+	}
+	return d.tested(part)
+}
+
+// reopen puts a promoted attempt back on the way to 100 percent.
+func (d *draft) reopen() {
+	d.status.Outcome = v1alpha1.OutcomeInProgress
+	d.status.OutcomeReason, d.status.OutcomeMessage = "", ""
+	d.setStage(d.plan.last())
+}
+
+func by(writer string) string {
+	if writer == "" {
+		return ""
+	}
+	return " by " + writer
+}

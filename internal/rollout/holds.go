@@ -1,0 +1,117 @@
+package rollout
+
+import (
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/weights"
+)
+
+// invalid holds the share while something about the spec or a route has to be put
+// right by a person.
+func invalid(d *draft) bool {
+	if d.known {
+		d.writes = WriteSafe
+	}
+	switch p := d.obs.SpecProblem; {
+	case d.planErr != nil:
+		d.stall(v1alpha1.ReasonInvalidSpec, "%v", d.planErr)
+		return true
+	case p != nil:
+		d.stall(p.Reason, "%s", p.Message)
+		return true
+	}
+	for _, r := range d.obs.Routes {
+		if !r.Found {
+			d.stall(v1alpha1.ReasonRouteMissing, "there is no %s %q: create it, or correct spec.routes", r.Kind, r.Name)
+			return true
+		}
+		if p := r.Inspection.Problem; p != nil {
+			d.stall(p.Reason, "%s %q: %s", r.Kind, r.Name, p.Message)
+			return true
+		}
+		if p := r.Inspection.Express(d.nextStageShare()); p != nil {
+			d.stall(p.Reason, "%s %q: %s", r.Kind, r.Name, p.Message)
+			return true
+		}
+	}
+	if len(d.obs.Routes) == 0 {
+		d.stall(v1alpha1.ReasonInvalidSpec, "spec.routes is empty: name the route whose weights are to be managed")
+		return true
+	}
+	d.writes = WriteNone
+	return false
+}
+
+// nextStageShare is the share of the present stage, or of the first one.
+func (d *draft) nextStageShare() weights.Share {
+	if s := d.status.Stage; s != nil && s.Index >= 0 && int(s.Index) < len(d.plan.stages) {
+		return d.plan.stages[s.Index].share
+	}
+	return d.plan.stages[0].share
+}
+
+// planEdited finds the place in a plan that was edited in mid-way, and starts its
+// soak again. It decides nothing itself.
+func planEdited(d *draft) bool {
+	if d.status.Outcome != v1alpha1.OutcomeInProgress {
+		return false
+	}
+	if s := d.status.Stage; s != nil && s.Index >= 0 && int(s.Index) < len(d.plan.stages) {
+		planned := d.plan.stages[s.Index]
+		bp, err := s.Weight.BasisPoints()
+		if err == nil && weights.Share(bp) == planned.share && s.Soak == planned.soakText && d.share <= planned.share {
+			if position := d.plan.position(int(s.Index)); s.Position != position {
+				s.Position = position
+			}
+			return false
+		}
+	}
+	d.setStage(d.plan.stageFor(d.share))
+	d.event(false, v1alpha1.ReasonPlanChanged, "the plan changed: stage %s with %s percent is the present one, its soak starts again", d.status.Stage.Position, d.status.Stage.Weight)
+	return false
+}
+
+// paused holds the share while a person wants it so.
+func paused(d *draft) bool {
+	if !d.obs.Spec.Paused || d.status.Outcome == v1alpha1.OutcomePromoted {
+		return false
+	}
+	d.phase = v1alpha1.PhasePaused
+	d.writes = WriteSafe
+	d.wait(v1alpha1.ReasonPaused, "held at %s percent by spec.paused; a breach of health still rolls back", percent(d.share))
+	return true
+}
+
+// unconfirmed writes what is not written yet, and waits until every gateway has
+// taken it.
+func unconfirmed(d *draft) bool {
+	for _, r := range d.obs.Routes {
+		if r.WriteError != "" && !r.Inspection.Matches(d.share) {
+			d.writes = WriteAll
+			d.stall(v1alpha1.ReasonRouteWriteFailed, "%s %q cannot be written: %s", r.Kind, r.Name, r.WriteError)
+			return true
+		}
+	}
+	if message := d.rejection(); message != "" {
+		d.writes = WriteSafe
+		d.wait(v1alpha1.ReasonRouteNotConfirmed, "held at %s percent: %s", percent(d.share), message)
+		return true
+	}
+	if d.confirmed() {
+		for _, r := range d.obs.Routes {
+			if !r.confirmed() {
+				d.wait(v1alpha1.ReasonRouteNotConfirmed, "%s %q: %s", r.Kind, r.Name, r.Acceptance.Message)
+				return true
+			}
+		}
+		return false
+	}
+	d.writes = WriteAll
+	for _, r := range d.obs.Routes {
+		if r.Inspection.Matches(d.share) && !r.confirmed() {
+			d.wait(v1alpha1.ReasonRouteNotConfirmed, "%s percent is written; %s %q: %s", percent(d.share), r.Kind, r.Name, r.Acceptance.Message)
+			return true
+		}
+	}
+	d.wait(v1alpha1.ReasonRouteNotConfirmed, "the routes are being set to %s percent for the canary", percent(d.share))
+	return true
+}

@@ -1,0 +1,100 @@
+package rollout
+
+import (
+	"fmt"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/weights"
+)
+
+// notOwner keeps a rollout away from a rule that an older one manages.
+func notOwner(d *draft) bool {
+	if d.obs.Owner == "" {
+		return false
+	}
+	d.release = d.obs.Deleting
+	d.stall(v1alpha1.ReasonRouteConflict, "the older rollout %q manages the same rule, so this one writes no route: delete one of the two, or give them different routes or ruleNames", d.obs.Owner)
+	return true
+}
+
+// observing reports what Enforce would do, and does none of it.
+func observing(d *draft) bool {
+	if d.obs.Spec.Mode != v1alpha1.ModeObserve {
+		return false
+	}
+	if d.obs.Deleting {
+		d.release = true
+		d.wait(v1alpha1.ReasonDeleting, "mode is Observe: the routes are left as they are")
+		return true
+	}
+	spec := d.obs.Spec.DeepCopy()
+	spec.Mode = v1alpha1.ModeEnforce
+	obs := d.obs
+	obs.Spec = spec
+	would := Decide(obs, d.now)
+	d.nextAt = would.NextAt
+	d.wait(v1alpha1.ReasonObserving, "mode is Observe, nothing is written; Enforce would %s", wouldDo(d, would))
+	return true
+}
+
+func wouldDo(d *draft, would Decision) string {
+	for _, r := range d.obs.Routes {
+		if would.NeedsWrite(r) {
+			return fmt.Sprintf("set the canary's share to %s percent", percent(would.Share))
+		}
+	}
+	if would.Share != d.share {
+		return fmt.Sprintf("set the canary's share to %s percent", percent(would.Share))
+	}
+	return "leave the share as it is"
+}
+
+// stableUnavailable holds everything while stable has no ready endpoint. A
+// promoted canary needs no stable as long as it is well.
+func stableUnavailable(d *draft) bool {
+	if d.obs.StableReady || d.returning() {
+		return false
+	}
+	if d.obs.Deleting {
+		d.writes = WriteForget
+		d.release = true
+		d.stallStableUnavailable()
+		d.writes = WriteForget
+		d.event(true, v1alpha1.ReasonStableUnavailable, "deleted while the stable Service %q has no ready endpoint: the routes keep the canary at %s percent", d.obs.Spec.Stable.Service, percent(d.share))
+		return true
+	}
+	servesAlone := d.status.Outcome == v1alpha1.OutcomePromoted && d.share == weights.ShareAll &&
+		d.obs.Orders.Abort != d.status.Attempt && d.obs.Spec.Revision == d.status.Revision &&
+		d.obs.Verdict.State != v1alpha1.VerdictUnhealthy && d.routesCarry()
+	if servesAlone {
+		return false
+	}
+	d.stallStableUnavailable()
+	return true
+}
+
+// deleted makes the routes safe and lets the object go.
+func deleted(d *draft) bool {
+	if !d.obs.Deleting {
+		return false
+	}
+	d.wait(v1alpha1.ReasonDeleting, "the routes are made safe before the object goes")
+	keep := d.obs.Spec.OnDelete == v1alpha1.DeletionKeep || !d.known ||
+		d.status.Outcome == v1alpha1.OutcomePromoted || d.returning() || d.status.Outcome == v1alpha1.OutcomeCompleted
+	if keep {
+		d.writes = WriteForget
+		d.release = true
+		return true
+	}
+	if !d.setShare(weights.ShareNone) {
+		return true
+	}
+	d.writes = WriteRelease
+	d.release = true
+	for _, r := range d.obs.Routes {
+		if r.Found && len(r.Inspection.Rules) > 0 && !r.Inspection.Matches(weights.ShareNone) {
+			d.release = false
+		}
+	}
+	return true
+}

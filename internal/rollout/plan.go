@@ -1,0 +1,80 @@
+package rollout
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/weights"
+)
+
+// plan is the spec's plan and ramp in numbers. The step to 100 percent is always
+// its last stage.
+type plan struct {
+	stages       []stage
+	limits       weights.RampLimits
+	interval     time.Duration
+	unhealthyFor time.Duration
+}
+
+type stage struct {
+	share    weights.Share
+	soak     time.Duration
+	soakText string
+	approval bool
+}
+
+func planFrom(spec *v1alpha1.WeightedRolloutSpec) (plan, error) {
+	var p plan
+	if len(spec.Plan.Stages) == 0 {
+		return p, fmt.Errorf("spec.plan.stages is empty: give at least one stage")
+	}
+	last := weights.ShareNone
+	for i, s := range spec.Plan.Stages {
+		bp, err := s.Weight.BasisPoints()
+		if err != nil {
+			return p, fmt.Errorf("spec.plan.stages[%d].weight: %w", i, err)
+		}
+		share := weights.Share(bp)
+		if share <= last {
+			return p, fmt.Errorf("spec.plan.stages[%d].weight: weights must be above 0 and rise strictly from stage to stage", i)
+		}
+		soak, err := s.Soak.Parse()
+		if err != nil {
+			return p, fmt.Errorf("spec.plan.stages[%d].soak: %w", i, err)
+		}
+		if soak <= 0 {
+			return p, fmt.Errorf("spec.plan.stages[%d].soak must be above 0", i)
+		}
+		p.stages = append(p.stages, stage{share: share, soak: soak, soakText: string(s.Soak), approval: s.Approval == v1alpha1.ApprovalRequired})
+		last = share
+	}
+	if last < weights.ShareAll {
+		p.stages = append(p.stages, stage{share: weights.ShareAll})
+	}
+	var err error
+	if p.limits, err = weights.RampLimitsFrom(spec.Ramp, spec.Plan.Stages); err != nil {
+		return p, fmt.Errorf("spec.ramp: %w", err)
+	}
+	if p.interval, err = spec.Ramp.Interval.Parse(); err != nil {
+		return p, fmt.Errorf("spec.ramp.interval: %w", err)
+	}
+	if p.unhealthyFor, err = spec.OnUnhealthy.For.Parse(); err != nil {
+		return p, fmt.Errorf("spec.onUnhealthy.for: %w", err)
+	}
+	return p, nil
+}
+
+// stageFor returns the index of the first stage whose share is at least the given one.
+func (p plan) stageFor(share weights.Share) int {
+	for i, s := range p.stages {
+		if s.share >= share {
+			return i
+		}
+	}
+	return len(p.stages) - 1
+}
+
+func (p plan) last() int { return len(p.stages) - 1 }
+
+func (p plan) position(i int) string { return fmt.Sprintf("%d/%d", i+1, len(p.stages)) }

@@ -1,0 +1,173 @@
+package rollout
+
+import (
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/weights"
+)
+
+// promoted holds a canary that has passed the plan, until a person says finish.
+func promoted(d *draft) bool {
+	if d.status.Outcome != v1alpha1.OutcomePromoted {
+		return false
+	}
+	if d.share < weights.ShareAll {
+		d.reopen()
+		return false
+	}
+	d.done(v1alpha1.ReasonPromoted, "revision %q has passed the plan and serves everything: update stable to it, then give the finish command", d.status.Revision)
+	return true
+}
+
+// target is the part of the traffic that the track under test is on the way to.
+func (d *draft) target() stage {
+	if d.returning() {
+		return stage{share: weights.ShareAll}
+	}
+	return d.plan.stages[d.status.Stage.Index]
+}
+
+// ramping takes the share one step closer to the stage's, once the interval has
+// passed and the evidence at the present share allows it.
+func ramping(d *draft) bool {
+	present, target := d.tested(d.share), d.target().share
+	if present >= target {
+		return false
+	}
+	if present == 0 && !d.testedReady() {
+		d.waitForEndpoint()
+		return true
+	}
+	d.rampReason(present, target)
+	if at := d.status.Share.ConfirmedAt.Add(d.plan.interval); d.now.Before(at) {
+		d.transitionsAt(at)
+		return true
+	}
+	if present > 0 && !d.obs.Verdict.RampReady {
+		d.wait(v1alpha1.ReasonAwaitingEvidence, "%s: %s", d.at(present, target), d.obs.Verdict.RampWait)
+		return true
+	}
+	d.raise(weights.NextRaise(present, target, d.plan.limits))
+	return true
+}
+
+func (d *draft) rampReason(present, target weights.Share) {
+	switch {
+	case d.returning():
+		d.wait(v1alpha1.ReasonReturning, "stable gets %s percent again, on the way to %s", percent(present), percent(target))
+	case present == 0:
+		d.wait(v1alpha1.ReasonStarting, "at 0 percent, on the way to %s in stage %s", percent(target), d.status.Stage.Position)
+	default:
+		d.wait(v1alpha1.ReasonRamping, "%s", d.at(present, target))
+	}
+}
+
+func (d *draft) at(present, target weights.Share) string {
+	text := "at " + string(percent(present)) + " percent"
+	if present < target {
+		text += ", on the way to " + string(percent(target))
+	}
+	if !d.returning() {
+		text += " in stage " + d.status.Stage.Position
+	}
+	return text
+}
+
+func (d *draft) testedReady() bool {
+	if d.returning() {
+		return d.obs.StableReady
+	}
+	return d.obs.CanaryReady
+}
+
+func (d *draft) waitForEndpoint() {
+	if d.returning() {
+		d.wait(v1alpha1.ReasonStableNotReady, "the stable Service %q has no ready endpoint, so the traffic cannot return to it: make its pods ready", d.obs.Spec.Stable.Service)
+		return
+	}
+	d.wait(v1alpha1.ReasonCanaryNotReady, "the canary Service %q has no ready endpoint, so no traffic is sent to it: make its pods ready", d.obs.Spec.Canary.Service)
+}
+
+// raise records a raise of the track under test, to be written now.
+func (d *draft) raise(part weights.Share) {
+	from := d.tested(d.share)
+	if part <= from || !d.setShare(d.tested(part)) {
+		return
+	}
+	d.writes = WriteAll
+	if d.returning() {
+		d.event(false, v1alpha1.ReasonShareLowered, "the canary's share goes to %s percent: the traffic returns to stable", percent(d.share))
+	} else {
+		d.event(false, v1alpha1.ReasonShareRaised, "the canary's share goes from %s to %s percent in stage %s", percent(from), percent(part), d.status.Stage.Position)
+	}
+	d.wait(v1alpha1.ReasonRouteNotConfirmed, "the routes are being set to %s percent for the canary", percent(d.share))
+}
+
+// soaking waits until the stage's share has been held for long enough.
+func soaking(d *draft) bool {
+	t := d.target()
+	if t.soak == 0 || d.status.Promote {
+		return false
+	}
+	from := d.status.Share.ConfirmedAt.Time
+	if s := d.status.Stage.StartedAt; s != nil && s.After(from) && !s.After(d.now) {
+		from = s.Time
+	}
+	if at := from.Add(t.soak); d.now.Before(at) {
+		d.transitionsAt(at)
+		d.wait(v1alpha1.ReasonSoaking, "%s for %s", d.at(d.share, t.share), t.soakText)
+		return true
+	}
+	return false
+}
+
+// awaitingApproval waits for a person.
+func awaitingApproval(d *draft) bool {
+	if !d.target().approval || d.status.Promote || d.status.Stage.Approved {
+		return false
+	}
+	d.phase = v1alpha1.PhaseAwaitingApproval
+	d.wait(v1alpha1.ReasonAwaitingApproval, "%s: give the approve command for attempt %d, stage %d to go on", d.at(d.share, d.target().share), d.status.Attempt, d.status.Stage.Index)
+	return true
+}
+
+// gate waits until the evidence at the stage's share lets the stage end.
+func gate(d *draft) bool {
+	present := d.tested(d.share)
+	if !d.obs.Verdict.StageReady {
+		d.wait(v1alpha1.ReasonAwaitingEvidence, "%s: %s", d.at(present, d.target().share), d.obs.Verdict.StageWait)
+		return true
+	}
+	if at := d.status.Share.ConfirmedAt.Add(d.plan.interval); d.now.Before(at) && present < weights.ShareAll {
+		d.transitionsAt(at)
+		d.rampReason(present, present)
+		return true
+	}
+	return false
+}
+
+// advance leaves the stage: for the next one, or as promoted or completed.
+func advance(d *draft) bool {
+	if d.returning() {
+		d.status.StableRevision = d.status.Revision
+		d.end(v1alpha1.OutcomeCompleted, v1alpha1.ReasonCompleted, "stable runs the revision and serves everything")
+		d.event(false, v1alpha1.ReasonCompleted, "revision %q is completed: stable runs it and serves everything", d.status.Revision)
+		d.done(v1alpha1.ReasonCompleted, "stable runs revision %q and serves everything", d.status.StableRevision)
+		return true
+	}
+	if i := int(d.status.Stage.Index); i < d.plan.last() {
+		if !d.obs.CanaryReady {
+			d.waitForEndpoint()
+			return true
+		}
+		d.setStage(i + 1)
+		d.event(false, v1alpha1.ReasonStageStarted, "stage %s begins: on the way to %s percent", d.status.Stage.Position, d.status.Stage.Weight)
+		d.raise(weights.NextRaise(d.share, d.plan.stages[i+1].share, d.plan.limits))
+		return true
+	}
+	d.status.Outcome, d.status.OutcomeReason = v1alpha1.OutcomePromoted, v1alpha1.ReasonPromoted
+	d.status.OutcomeMessage = "every gate passed"
+	d.status.Promote = false
+	d.moved = true
+	d.event(false, v1alpha1.ReasonPromoted, "revision %q has passed the plan and serves everything", d.status.Revision)
+	return promoted(d)
+}

@@ -1,0 +1,197 @@
+package rollout
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/route"
+	"github.com/weightedrollout/weightedrollout/internal/weights"
+)
+
+// writeStatus fills in all that follows from the decision: phase, conditions,
+// routes, the verdict's snapshot.
+func (d *draft) writeStatus() {
+	d.status.ObservedGeneration = d.obs.Generation
+	d.reportRoutes()
+	d.reportVerdict()
+	d.status.NextTransitionTime = nil
+	if !d.transitionAt.IsZero() {
+		// Whole seconds, rounded up: never early.
+		t := metav1.NewTime(d.transitionAt.UTC().Add(time.Second - time.Nanosecond).Truncate(time.Second))
+		d.status.NextTransitionTime = &t
+	}
+	if d.obs.Orders.Problem != "" {
+		d.message += "; " + d.obs.Orders.Problem
+	}
+	d.status.Phase = d.phaseNow()
+	d.conditions()
+}
+
+func (d *draft) phaseNow() v1alpha1.Phase {
+	if d.phase != "" {
+		return d.phase
+	}
+	switch d.status.Outcome {
+	case v1alpha1.OutcomeInProgress:
+		return v1alpha1.PhaseProgressing
+	case v1alpha1.OutcomePromoted:
+		return v1alpha1.PhasePromoted
+	case v1alpha1.OutcomeReturning:
+		return v1alpha1.PhaseReturning
+	case v1alpha1.OutcomeCompleted:
+		return v1alpha1.PhaseCompleted
+	case v1alpha1.OutcomeRolledBack:
+		return v1alpha1.PhaseRolledBack
+	case v1alpha1.OutcomeSuperseded:
+		return v1alpha1.PhaseIdle
+	}
+	return v1alpha1.PhasePending
+}
+
+// reportRoutes says what is known of each route, drops what the spec no longer
+// names, and sets the observed share.
+func (d *draft) reportRoutes() {
+	kept := make([]v1alpha1.RouteStatus, 0, len(d.obs.Routes))
+	high, seen := weights.ShareNone, false
+	for i, r := range d.obs.Routes {
+		s := *d.routeStatus(i)
+		s.Reason, s.Message = routeReason(r)
+		if r.Found && s.UID == "" {
+			s.UID = r.UID
+		}
+		kept = append(kept, s)
+		if r.Found && r.Inspection.Problem == nil {
+			_, h := r.Inspection.Observed()
+			if d.known && r.Inspection.Matches(d.share) {
+				h = d.share
+			}
+			high, seen = max(high, h), true
+		}
+	}
+	d.status.Routes = kept
+	d.status.Share.Observed = nil
+	if seen {
+		p := percent(high)
+		d.status.Share.Observed = &p
+	}
+}
+
+func routeReason(r Route) (reason, message string) {
+	switch {
+	case !r.Found:
+		return v1alpha1.ReasonRouteMissing, "there is no such route"
+	case r.Inspection.Problem != nil:
+		return r.Inspection.Problem.Reason, clip(r.Inspection.Problem.Message)
+	case r.WriteError != "":
+		return v1alpha1.ReasonRouteWriteFailed, clip(r.WriteError)
+	case r.Acceptance.State == route.NotAccepted:
+		return v1alpha1.ReasonNotAccepted, clip(r.Acceptance.Message)
+	case r.Acceptance.State == route.NotResolved:
+		return v1alpha1.ReasonNotResolved, clip(r.Acceptance.Message)
+	case r.Acceptance.State == route.Pending:
+		return v1alpha1.ReasonRouteNotConfirmed, clip(r.Acceptance.Message)
+	}
+	return "", ""
+}
+
+// reportVerdict keeps a snapshot of the verdict. A verdict that only says that it
+// is too early to tell replaces nothing, and in the middle of a ramp only bad
+// news is worth a write of its own.
+func (d *draft) reportVerdict() {
+	v := d.obs.Verdict
+	old := d.status.Verdict
+	if v.State == "" || !d.known || d.fresh || (old != nil && v.Reason == v1alpha1.ReasonAwaitingWindow) {
+		return
+	}
+	if old != nil && old.State == v.State && old.Reason == v.Reason && old.Check == v.Check {
+		return
+	}
+	early := v.State == v1alpha1.VerdictUnknown && (v.Reason == v1alpha1.ReasonInsufficientRequests || v.Reason == v1alpha1.ReasonAwaitingWindow)
+	fine := early || v.State == v1alpha1.VerdictHealthy
+	wasFine := old == nil || old.State == v1alpha1.VerdictHealthy || old.Reason == v1alpha1.ReasonInsufficientRequests || old.Reason == v1alpha1.ReasonAwaitingWindow
+	if fine && wasFine && !d.moved && old != nil && (early || d.inMidRamp()) {
+		return
+	}
+	if (!fine || !wasFine) && old != nil {
+		d.event(!fine, v1alpha1.ReasonVerdictChanged, "verdict %s (%s): %s", v.State, v.Reason, v.Message)
+	}
+	d.status.Verdict = &v1alpha1.VerdictStatus{State: v.State, Reason: v.Reason, Check: v.Check, Message: clip(v.Message), At: micro(d.now)}
+}
+
+// inMidRamp tells whether the share is between two stages' weights.
+func (d *draft) inMidRamp() bool {
+	if d.planErr != nil || d.status.Outcome != v1alpha1.OutcomeInProgress || d.status.Stage == nil {
+		return false
+	}
+	i := d.status.Stage.Index
+	return i >= 0 && int(i) < len(d.plan.stages) && d.share < d.plan.stages[i].share
+}
+
+func (d *draft) conditions() {
+	message := clip(d.message)
+	reconciling, stalled, ready := metav1.ConditionFalse, metav1.ConditionFalse, metav1.ConditionFalse
+	switch d.state {
+	case stateReady:
+		ready = metav1.ConditionTrue
+	case stateStalled:
+		stalled = metav1.ConditionTrue
+	case stateReconciling:
+		reconciling = metav1.ConditionTrue
+	}
+	d.condition(v1alpha1.ConditionReady, ready, d.reason, message)
+	d.condition(v1alpha1.ConditionReconciling, reconciling, d.reason, message)
+	d.condition(v1alpha1.ConditionStalled, stalled, d.reason, message)
+	d.routeCondition()
+	d.healthCondition()
+	if d.obs.Spec.Paused {
+		d.condition(v1alpha1.ConditionPaused, metav1.ConditionTrue, v1alpha1.ReasonPaused, "spec.paused is true; set it to false to go on")
+	} else {
+		d.condition(v1alpha1.ConditionPaused, metav1.ConditionFalse, "NotPaused", "spec.paused is false")
+	}
+}
+
+func (d *draft) routeCondition() {
+	for _, r := range d.obs.Routes {
+		if reason, message := routeReason(r); reason != "" {
+			status := metav1.ConditionFalse
+			if reason == v1alpha1.ReasonRouteNotConfirmed {
+				status = metav1.ConditionUnknown
+			}
+			d.condition(v1alpha1.ConditionRouteAccepted, status, reason, fmt.Sprintf("%s %q: %s", r.Kind, r.Name, message))
+			return
+		}
+	}
+	d.condition(v1alpha1.ConditionRouteAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted, "every gateway takes the routes and resolves their backends")
+}
+
+func (d *draft) healthCondition() {
+	v := d.status.Verdict
+	if v == nil {
+		d.condition(v1alpha1.ConditionHealthy, metav1.ConditionUnknown, v1alpha1.ReasonAwaitingWindow, "nothing has been measured yet")
+		return
+	}
+	status := metav1.ConditionUnknown
+	switch v.State {
+	case v1alpha1.VerdictHealthy:
+		status = metav1.ConditionTrue
+	case v1alpha1.VerdictDegraded, v1alpha1.VerdictUnhealthy:
+		status = metav1.ConditionFalse
+	case v1alpha1.VerdictUnknown:
+	}
+	d.condition(v1alpha1.ConditionHealthy, status, v.Reason, v.Message)
+}
+
+// condition sets a condition. Its time is that of the decision, in whole seconds.
+func (d *draft) condition(kind string, status metav1.ConditionStatus, reason, message string) {
+	if reason == "" {
+		reason = "Unknown"
+	}
+	meta.SetStatusCondition(&d.status.Conditions, metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: message,
+		ObservedGeneration: d.obs.Generation, LastTransitionTime: metav1.NewTime(d.now.UTC().Truncate(time.Second)),
+	})
+}

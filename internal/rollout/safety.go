@@ -1,0 +1,116 @@
+package rollout
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/route"
+	"github.com/weightedrollout/weightedrollout/internal/weights"
+)
+
+// routeReplaced starts again from the first stage when a route was deleted and
+// made anew: what was proved was proved on another object.
+func routeReplaced(d *draft) bool {
+	if d.cannotLower() {
+		return false
+	}
+	for i, r := range d.obs.Routes {
+		if s := d.routeStatus(i); !r.Found || s.UID == "" || s.UID == r.UID {
+			continue
+		}
+		message := fmt.Sprintf("%s %q was deleted and made again", r.Kind, r.Name)
+		d.record(v1alpha1.OutcomeSuperseded, v1alpha1.ReasonRouteReplaced, message)
+		d.event(true, v1alpha1.ReasonRouteReplaced, "%s: the plan starts again from its first stage", message)
+		d.startAttempt()
+		return true
+	}
+	return false
+}
+
+// trackUnready takes the traffic off a track under test that has no ready endpoint.
+func trackUnready(d *draft) bool {
+	if d.tested(d.share) == 0 {
+		return false
+	}
+	switch {
+	case d.returning() && !d.obs.StableReady:
+		if d.setShare(weights.ShareAll) {
+			d.writes = WriteAll
+			d.event(true, v1alpha1.ReasonStableNotReady, "the stable Service %q has no ready endpoint: all traffic goes to the canary again", d.obs.Spec.Stable.Service)
+			d.wait(v1alpha1.ReasonStableNotReady, "the stable Service %q has no ready endpoint, so the canary serves everything until it has one", d.obs.Spec.Stable.Service)
+		}
+		return true
+	case !d.returning() && !d.obs.CanaryReady:
+		from := d.share
+		if d.setShare(weights.ShareNone) {
+			d.writes = WriteAll
+			if d.status.Outcome == v1alpha1.OutcomePromoted && d.planErr == nil {
+				d.reopen()
+			}
+			d.event(true, v1alpha1.ReasonCanaryNotReady, "the canary Service %q has no ready endpoint: its share goes from %s to 0 percent", d.obs.Spec.Canary.Service, percent(from))
+			d.wait(v1alpha1.ReasonCanaryNotReady, "the canary Service %q has no ready endpoint, so no traffic is sent to it", d.obs.Spec.Canary.Service)
+		}
+		return true
+	}
+	return false
+}
+
+// routeUnresolved rolls back when a gateway has rejected a route, or could not
+// resolve its backends, for onUnhealthy.for.
+func routeUnresolved(d *draft) bool {
+	message := d.rejection()
+	if message == "" || d.share == 0 || d.returning() || d.planErr != nil {
+		return false
+	}
+	since := d.now
+	c := meta.FindStatusCondition(d.status.Conditions, v1alpha1.ConditionRouteAccepted)
+	if c != nil && c.Status == metav1.ConditionFalse && (c.Reason == v1alpha1.ReasonNotAccepted || c.Reason == v1alpha1.ReasonNotResolved) {
+		// Conditions keep whole seconds: one more makes sure that the time has passed.
+		since = c.LastTransitionTime.Add(time.Second)
+	}
+	deadline := since.Add(d.plan.unhealthyFor)
+	if d.now.Before(deadline) {
+		d.wakeAt(deadline)
+		return false
+	}
+	d.rollBack(v1alpha1.ReasonRouteNotResolved, message)
+	return true
+}
+
+// rejection says which gateway rejects a route, or is empty.
+func (d *draft) rejection() string {
+	for _, r := range d.obs.Routes {
+		if r.Found && (r.Acceptance.State == route.NotAccepted || r.Acceptance.State == route.NotResolved) {
+			return fmt.Sprintf("%s %q: %s", r.Kind, r.Name, r.Acceptance.Message)
+		}
+	}
+	return ""
+}
+
+// unhealthy acts on a verdict that is bad beyond doubt.
+func unhealthy(d *draft) bool {
+	if d.obs.Verdict.State != v1alpha1.VerdictUnhealthy || d.tested(d.share) == 0 {
+		return false
+	}
+	if !d.returning() {
+		d.rollBack(v1alpha1.ReasonUnhealthy, d.obs.Verdict.Message)
+		return true
+	}
+	if !d.setShare(weights.ShareAll) {
+		return true
+	}
+	d.status.Outcome, d.status.OutcomeReason, d.status.OutcomeMessage = v1alpha1.OutcomePromoted, v1alpha1.ReasonPromoted, "stable was unhealthy: "+clip(d.obs.Verdict.Message)
+	d.writes = WriteAll
+	d.event(true, v1alpha1.ReasonUnhealthy, "stable is unhealthy: the canary serves everything again: %s", d.obs.Verdict.Message)
+	d.done(v1alpha1.ReasonPromoted, "the canary serves everything; stable was unhealthy when the traffic returned to it: repair it and give the finish command again")
+	return true
+}
+
+// confirmed tells whether the gateways have taken the route as it is.
+func (r Route) confirmed() bool {
+	return r.Found && r.Inspection.Problem == nil && r.Acceptance.State == route.Confirmed
+}

@@ -1,0 +1,104 @@
+package weights
+
+import (
+	"fmt"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+)
+
+// The API's defaults, for objects that never passed through its schema.
+const (
+	defaultMinIncrease      = SharePoint
+	defaultMaxIncrease      = 10 * SharePoint
+	defaultMaxChangePercent = 20 * SharePoint
+)
+
+// RampLimits bound a single raise of the canary's share.
+type RampLimits struct {
+	// MinIncrease is the raise that is always allowed, at least 1 basis point.
+	MinIncrease Share
+	// MaxIncrease is the largest raise, at least MinIncrease.
+	MaxIncrease Share
+	// MaxChange is the largest raise as a part of the present share: 2000 is a raise
+	// by a fifth.
+	MaxChange Share
+	// WholePoints rounds the share that a raise leads to down to whole points.
+	WholePoints bool
+}
+
+// RampLimitsFrom reads the limits from a spec. Fields that are empty have the
+// API's default. WholePoints is set when every stage's weight and minIncrease are
+// whole points: a plan that is written in whole points then never shows another
+// weight. It fails, naming the field, on a text that is no percentage, on a
+// minIncrease of 0 (the share would never rise) and on one above maxIncrease.
+func RampLimitsFrom(ramp v1alpha1.Ramp, stages []v1alpha1.Stage) (RampLimits, error) {
+	limits := RampLimits{
+		MinIncrease: defaultMinIncrease,
+		MaxIncrease: defaultMaxIncrease,
+		MaxChange:   defaultMaxChangePercent,
+	}
+	for _, field := range []struct {
+		name string
+		text v1alpha1.Percent
+		into *Share
+	}{
+		{"ramp.minIncrease", ramp.MinIncrease, &limits.MinIncrease},
+		{"ramp.maxIncrease", ramp.MaxIncrease, &limits.MaxIncrease},
+		{"ramp.maxChangePercent", ramp.MaxChangePercent, &limits.MaxChange},
+	} {
+		if field.text == "" {
+			continue
+		}
+		share, err := ShareFrom(field.text)
+		if err != nil {
+			return RampLimits{}, fmt.Errorf("%s: %w", field.name, err)
+		}
+		*field.into = share
+	}
+	if limits.MinIncrease <= ShareNone {
+		return RampLimits{}, fmt.Errorf("ramp.minIncrease must be above 0, or the share would never rise")
+	}
+	if limits.MinIncrease > limits.MaxIncrease {
+		return RampLimits{}, fmt.Errorf("ramp.minIncrease (%s) is above ramp.maxIncrease (%s)", limits.MinIncrease, limits.MaxIncrease)
+	}
+
+	limits.WholePoints = limits.MinIncrease.Whole()
+	for i, stage := range stages {
+		share, err := ShareFrom(stage.Weight)
+		if err != nil {
+			return RampLimits{}, fmt.Errorf("plan.stages[%d].weight: %w", i, err)
+		}
+		limits.WholePoints = limits.WholePoints && share.Whole()
+	}
+	return limits, nil
+}
+
+// Cap returns the largest raise from present: MaxChange of it, no more than
+// MaxIncrease, but no less than MinIncrease, and never less than 1 basis point.
+func (r RampLimits) Cap(present Share) Share {
+	change := present.Clamp() * r.MaxChange.Clamp() / ShareAll
+	return max(r.MinIncrease, min(r.MaxIncrease, change), 1)
+}
+
+// NextRaise returns the share that follows present on the way up to stage. It
+// rises strictly, by no more than r.Cap(present), and never passes stage. From a
+// present share at or above stage it returns stage: lowering has no cap.
+//
+// Rounding to whole points only ever makes a raise smaller. Where it would undo
+// the raise (a MinIncrease below one point), the unrounded share is taken, so that
+// a ramp never stands still and the cap still holds. With a MinIncrease of a point
+// or more that does not happen: the next whole point is always within reach. The
+// stage itself is never rounded.
+func NextRaise(present, stage Share, r RampLimits) Share {
+	present, stage = present.Clamp(), stage.Clamp()
+	next := present + r.Cap(present)
+	if next >= stage {
+		return stage
+	}
+	if r.WholePoints {
+		if whole := next - next%SharePoint; whole > present {
+			return whole
+		}
+	}
+	return next
+}

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package testbed
+
+import "syscall"
+
+// childAttributes lets the package compile; Start refuses to run elsewhere.
+func childAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{} }

@@ -1,0 +1,38 @@
+package testbed
+
+import (
+	"os/exec"
+	"runtime"
+	"sync"
+)
+
+// launcher starts processes from one operating-system thread. Linux sends a
+// child its parent-death signal when the thread that forked it ends, not when
+// the process does, so that thread has to live exactly as long as the bed.
+type launcher struct {
+	jobs chan func()
+	once sync.Once
+}
+
+func newLauncher() *launcher {
+	l := &launcher{jobs: make(chan func())}
+	go func() {
+		// Never unlocked: when this goroutine ends its thread ends too, and with
+		// it every child that is still there.
+		runtime.LockOSThread()
+		for job := range l.jobs {
+			job()
+		}
+	}()
+	return l
+}
+
+// start starts a command. It must not be called after close.
+func (l *launcher) start(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = childAttributes()
+	started := make(chan error, 1)
+	l.jobs <- func() { started <- cmd.Start() }
+	return <-started
+}
+
+func (l *launcher) close() { l.once.Do(func() { close(l.jobs) }) }
