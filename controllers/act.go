@@ -25,21 +25,22 @@ const conflictReads = 3
 
 // act carries out a decision, the intent first: status, then the routes, and last
 // the finalizer. A crash in between leaves a state from which the next pass does
-// the same again.
-func (r *Reconciler) act(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, d rollout.Decision) error {
+// the same again. recorded is true once the intent is in status: from then on the
+// decision is taken, and people are to be told.
+func (r *Reconciler) act(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, d rollout.Decision) (recorded bool, err error) {
 	if err := r.ensureFinalizer(ctx, wr, d); err != nil {
-		return err
+		return false, err
 	}
 	if err := r.writeStatus(ctx, wr, d); err != nil {
-		return err
+		return false, err
 	}
 	if err := r.writeRoutes(ctx, wr, obs, d); err != nil {
-		return err
+		return true, err
 	}
 	if d.Release {
-		return r.removeFinalizer(ctx, wr)
+		return true, r.removeFinalizer(ctx, wr)
 	}
-	return nil
+	return true, nil
 }
 
 // ensureFinalizer makes sure, before the first route is written, that a deletion

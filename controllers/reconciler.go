@@ -85,10 +85,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	decision := rollout.Decide(obs.Observation, r.Clock.Now())
-	if err := r.act(ctx, wr, obs, decision); err != nil {
+	recorded, err := r.act(ctx, wr, obs, decision)
+	if recorded {
+		r.report(wr, decision)
+	}
+	if err != nil {
 		return r.retry(err)
 	}
-	r.report(wr, decision)
 	return r.requeue(decision), nil
 }
 

@@ -63,7 +63,7 @@ fingerprint() {
 
 # Builds the program named $1, saying so and how long it has been going.
 build() {
-	local name=$1 log=$bin/logs/$1.log tmp=$bin/.$1.$$ from=$SECONDS beat=30 rc=0 took said columns
+	local name=$1 log=$bin/logs/$1.log tmp=$bin/.$1.$$ from=$SECONDS beat=30 rc=0 took said count columns
 	local title="tools: $name $version"
 	if [[ $own ]]; then title="build: $name $version"; fi
 	if [[ ! $own && ! -t 1 ]]; then echo "$title: building, about $secs s when nothing is cached"; fi
@@ -74,7 +74,9 @@ build() {
 	set +m
 	while kill -0 "$child" 2>/dev/null; do
 		took=$((SECONDS - from))
-		said="$title: $took s of about $secs, $(grep -vc '^go: ' "$log" || true) packages compiled"
+		count=$(grep -vc '^go: ' "$log" || true)
+		if ((count > 0)); then said="$count packages compiled"; else said='getting the modules'; fi
+		said="$title: $took s of about $secs, $said"
 		if [[ -t 1 ]]; then
 			printf '\r\033[K%s' "${said:0:$((columns - 1))}"
 		elif ((took >= beat)); then

@@ -21,9 +21,10 @@ unset $(git rev-parse --local-env-vars)
 cd "$copy"
 git init -q
 git add --all
+before=$(git write-tree)
 make --no-print-directory generate manifests fmt tidy
-git add --all --intent-to-add
-if ! git --no-pager diff --exit-code; then
+git add --all
+if ! git --no-pager diff --cached --exit-code "$before"; then
 	echo "verify: the files above are not up to date: run 'make generate manifests tidy fmt' and commit" >&2
 	exit 1
 fi

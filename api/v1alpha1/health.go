@@ -80,7 +80,7 @@ type Prometheus struct {
 	// without a user name or password.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^https?://[^@?#]+$')",message="health.prometheus.address must be an http or https URL without user name, password or query, such as http://prometheus.monitoring:9090"
+	// +kubebuilder:validation:XValidation:rule="self == \"\" || self.matches('^https?://[^@?#]+$')",message="health.prometheus.address must be an http or https URL without user name, password or query, such as http://prometheus.monitoring:9090"
 	Address string `json:"address,omitempty"`
 }
 
@@ -124,7 +124,7 @@ type Latency struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.query) && size(self.query) > 0",message="query is required: give a PromQL expression that yields one number"
 // +kubebuilder:validation:XValidation:rule="has(self.min) || has(self.max)",message="a check needs a limit: set min, max or both"
-// +kubebuilder:validation:XValidation:rule="!has(self.query) || !self.query.replace('{{namespace}}', ”).replace('{{service}}', ”).replace('{{route}}', ”).replace('{{window}}', ”).contains('{{')",message="query uses an unknown variable: only {{namespace}}, {{service}}, {{route}} and {{window}} can be used, written exactly so"
+// +kubebuilder:validation:XValidation:rule="!has(self.query) || !self.query.replace('{{namespace}}', \"\").replace('{{service}}', \"\").replace('{{route}}', \"\").replace('{{window}}', \"\").contains('{{')",message="query uses an unknown variable: only {{namespace}}, {{service}}, {{route}} and {{window}} can be used, written exactly so"
 // +kubebuilder:validation:XValidation:rule="!has(self.min) || !has(self.max) || (type(self.min) == string && !self.min.matches('^-?[0-9]{1,15}([.][0-9]{1,9})?$')) || (type(self.max) == string && !self.max.matches('^-?[0-9]{1,15}([.][0-9]{1,9})?$')) || double(self.min) <= double(self.max)",message="min is above max: no value could pass"
 type Check struct {
 	// name of the check, as it appears in verdicts: lower-case letters, digits and '-'.

@@ -202,7 +202,7 @@ const (
 // the present share times maxChangePercent, but no less than minIncrease and no
 // more than maxIncrease, and never passes the stage's weight.
 //
-// +kubebuilder:validation:XValidation:rule="(type(self.minIncrease) == string && !self.minIncrease.matches('^[0-9]{1,3}([.][0-9]{1,2})?$')) || (type(self.maxIncrease) == string && !self.maxIncrease.matches('^[0-9]{1,3}([.][0-9]{1,2})?$')) || double(self.minIncrease) <= double(self.maxIncrease)",message="ramp.minIncrease is above ramp.maxIncrease: lower minIncrease or raise maxIncrease"
+// +kubebuilder:validation:XValidation:rule="!has(self.minIncrease) || !has(self.maxIncrease) || (type(self.minIncrease) == string && !self.minIncrease.matches('^[0-9]{1,3}([.][0-9]{1,2})?$')) || (type(self.maxIncrease) == string && !self.maxIncrease.matches('^[0-9]{1,3}([.][0-9]{1,2})?$')) || double(self.minIncrease) <= double(self.maxIncrease)",message="ramp.minIncrease is above ramp.maxIncrease: lower minIncrease or raise maxIncrease"
 type Ramp struct {
 	// minIncrease is the raise, in points, that is always allowed. Above 0. Default: 1.
 	// +optional

@@ -114,7 +114,8 @@ func noSeries(w *Window, subject Track) string {
 	return fmt.Sprintf("the gateway's metrics have no series for the %s: it has had no request yet, or the gateway does not report metrics per service", subject)
 }
 
-func isCount(f float64) bool { return f >= 0 && !math.IsInf(f, 0) }
+// isCount says whether a number can be a count. Counts beyond 1e15 are not exact.
+func isCount(f float64) bool { return f >= 0 && f <= 1e15 }
 
 // slowRequests returns how many requests were timed, how many of them were slower
 // than the bound that stands for latency.max, and that bound in seconds.

@@ -158,20 +158,18 @@ func (in *Input) counted() []Window {
 	counts := func(w *Window) bool {
 		return !w.Start.Before(earliest) && w.End.Sub(w.Start) == in.Config.Window && !w.End.After(latest)
 	}
-	windows := make([]Window, 0, len(in.Windows))
-	sorted := true
+	inOrder := true
 	for i := range in.Windows {
-		w := &in.Windows[i]
-		if !counts(w) {
-			continue
-		}
-		if n := len(windows); n > 0 && !w.End.After(windows[n-1].End) {
-			sorted = false
-		}
-		windows = append(windows, *w)
+		inOrder = inOrder && counts(&in.Windows[i]) && (i == 0 || in.Windows[i].End.After(in.Windows[i-1].End))
 	}
-	if sorted {
-		return windows
+	if inOrder {
+		return in.Windows // the usual case needs no copy
+	}
+	windows := make([]Window, 0, len(in.Windows))
+	for i := range in.Windows {
+		if counts(&in.Windows[i]) {
+			windows = append(windows, in.Windows[i])
+		}
 	}
 	slices.SortStableFunc(windows, func(a, b Window) int { return a.End.Compare(b.End) })
 	return slices.CompactFunc(windows, func(a, b Window) bool { return a.End.Equal(b.End) })

@@ -237,21 +237,31 @@ func (c Config) gate(h history) Verdict {
 }
 
 // aboveLimit finds a check whose limit is exceeded by the plain quotient, though
-// not beyond doubt.
+// the latest window is no breach: the evidence is thin, or the newest is clean.
 func (c Config) aboveLimit(s tally) (check, message, wait string) {
-	above := func(bad, total, limit float64) bool { return bad > limit*total*(1+slack)+slack }
-	const doubtful = "%s of %s requests %s (%s), above the limit of %s, but not yet beyond doubt"
-	if c.ErrorRate != nil && above(s.errors, s.requests, c.ErrorRate.Max) {
-		return CheckErrorRate,
-			fmt.Sprintf(doubtful, count(s.errors), count(s.requests), "failed", percent(s.errors/s.requests), percent(c.ErrorRate.Max)),
-			moreGood(s.errors, s.requests, c.ErrorRate.Max)
+	if c.ErrorRate != nil {
+		if message, wait := aboveLimit("failed", s.errors, s.requests, c.ErrorRate.Max); message != "" {
+			return CheckErrorRate, message, wait
+		}
 	}
-	if c.Latency != nil && above(s.slow, s.timed, c.Latency.maxSlow()) {
-		return CheckLatency,
-			fmt.Sprintf(doubtful, count(s.slow), count(s.timed), "were slow", percent(s.slow/s.timed), percent(c.Latency.maxSlow())),
-			moreGood(s.slow, s.timed, c.Latency.maxSlow())
+	if c.Latency != nil {
+		if message, wait := aboveLimit("were slow", s.slow, s.timed, c.Latency.maxSlow()); message != "" {
+			return CheckLatency, message, wait
+		}
 	}
 	return "", "", ""
+}
+
+func aboveLimit(what string, bad, total, limit float64) (message, wait string) {
+	if !(bad > limit*total*(1+slack)+slack) {
+		return "", ""
+	}
+	but := "but not yet beyond doubt"
+	if exceeds(bad, total, limit) {
+		but = "but not in the newest window"
+	}
+	return fmt.Sprintf("%s of %s requests %s since the share was confirmed (%s), above the limit of %s, %s",
+		count(bad), count(total), what, percent(bad/total), percent(limit), but), moreGood(bad, total, limit)
 }
 
 // moreGood says how many good requests bring a rate back under its limit.

@@ -27,7 +27,8 @@ import (
 // CRDs of the Gateway API and of this project.
 type Options struct {
 	// BinDir holds the binaries: etcd, kube-apiserver, traefik, prometheus,
-	// podinfo, manager. Default: bin in the root of this module.
+	// podinfo, manager. Default: $WEIGHTEDROLLOUT_BIN, then bin in the root of
+	// this module.
 	BinDir string
 	// Assets holds etcd and kube-apiserver. Default: $KUBEBUILDER_ASSETS, then BinDir.
 	Assets string
@@ -131,7 +132,7 @@ func newBed(ctx context.Context, options Options) (*Bed, error) {
 	if err := os.MkdirAll(filepath.Join(bed.Dir, "logs"), 0o755); err != nil {
 		return nil, fmt.Errorf("making the log directory: %w", err)
 	}
-	if bed.network, err = reserveNetwork(); err != nil {
+	if bed.network, err = reserveNetwork(ctx); err != nil {
 		return nil, err
 	}
 	bed.failed, bed.fail = context.WithCancelCause(context.Background())
@@ -140,6 +141,9 @@ func newBed(ctx context.Context, options Options) (*Bed, error) {
 }
 
 func withDefaults(options Options, paths modulePaths) Options {
+	if options.BinDir == "" {
+		options.BinDir = os.Getenv("WEIGHTEDROLLOUT_BIN")
+	}
 	if options.BinDir == "" {
 		options.BinDir = filepath.Join(paths.self, "bin")
 	}

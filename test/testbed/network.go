@@ -37,10 +37,11 @@ type network struct {
 
 // reserveNetwork picks a range at random and holds it by an abstract socket of
 // that name, which the kernel frees however this process ends.
-func reserveNetwork() (*network, error) {
+func reserveNetwork(ctx context.Context) (*network, error) {
+	var listen net.ListenConfig
 	for range 4 * (highestNet - lowestNet) {
 		a := lowestNet + rand.IntN(highestNet-lowestNet+1)
-		holder, err := net.Listen("unix", fmt.Sprintf("@weightedrollout-testbed-127.%d", a))
+		holder, err := listen.Listen(ctx, "unix", fmt.Sprintf("@weightedrollout-testbed-127.%d", a))
 		if err == nil {
 			return &network{a: a, holder: holder, next: firstHost}, nil
 		}
@@ -72,10 +73,11 @@ func (n *network) release() error {
 }
 
 // freePorts returns n different ports of 127.0.0.1 on which nothing listens.
-func freePorts(n int) ([]int, error) {
+func freePorts(ctx context.Context, n int) ([]int, error) {
+	var listen net.ListenConfig
 	ports := make([]int, 0, n)
 	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, err := listen.Listen(ctx, "tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, fmt.Errorf("finding a free port: %w", err)
 		}
@@ -90,7 +92,7 @@ func freePorts(n int) ([]int, error) {
 // port and listening on it somebody else may take it, so it tries again then.
 func (b *Bed) startOnFreePorts(ctx context.Context, n int, build func(ports []int) command) (*Process, error) {
 	for attempt := 1; ; attempt++ {
-		ports, err := freePorts(n)
+		ports, err := freePorts(ctx, n)
 		if err != nil {
 			return nil, err
 		}

@@ -109,7 +109,8 @@ func (b *Bed) launch(c command) (*Process, error) {
 		return nil, fmt.Errorf("opening the log of %s: %w", c.name, err)
 	}
 	defer log.Close() // the child has its own descriptor
-	p.cmd = exec.Command(c.binary, c.args...)
+	// It outlives the context that bounds its start.
+	p.cmd = exec.CommandContext(context.Background(), c.binary, c.args...)
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = workDir, log, log
 	if err := b.launcher.start(p.cmd); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", c.name, err)

@@ -69,13 +69,12 @@ func (b *Bed) grantManager(ctx context.Context) error {
 			return err
 		}
 	}
-	// controller-gen writes a role and no binding.
-	const generatedRole = "manager-role"
+	// The generated role comes without a binding; it has the manager's name.
 	isGenerated := func(o *unstructured.Unstructured) bool {
-		return o.GetKind() == "ClusterRole" && o.GetName() == generatedRole
+		return o.GetKind() == "ClusterRole" && o.GetName() == ManagerUser
 	}
-	if slices.ContainsFunc(objects, isGenerated) && !bound[generatedRole] {
-		return b.bindClusterRole(ctx, ManagerUser, generatedRole)
+	if slices.ContainsFunc(objects, isGenerated) && !bound[ManagerUser] {
+		return b.bindClusterRole(ctx, ManagerUser, ManagerUser)
 	}
 	return nil
 }

@@ -1,0 +1,206 @@
+package route_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	. "github.com/weightedrollout/weightedrollout/internal/route"
+)
+
+// said is a condition in YAML, in a few words: "True 3" or "False 3 Reason message".
+func said(kind, words string) string {
+	parts := append(strings.SplitN(words, " ", 4), "", "")
+	return fmt.Sprintf(`{type: %s, status: "%s", observedGeneration: %s, reason: "%s", message: "%s"}`, kind, parts[0], parts[1], parts[2], parts[3])
+}
+
+// entry is an entry of status.parents.
+func entry(ref, controller string, conditions ...string) string {
+	return fmt.Sprintf("{parentRef: {%s}, controllerName: %s, conditions: [%s]}", ref, controller, strings.Join(conditions, ", "))
+}
+
+// reported is an entry with both conditions.
+func reported(ref, controller, accepted, resolved string) string {
+	return entry(ref, controller, said("Accepted", accepted), said("ResolvedRefs", resolved))
+}
+
+// attached is a route of generation 3 with these parentRefs and status.parents.
+func attached(t *testing.T, refs string, parents ...string) *gatewayv1.HTTPRoute {
+	t.Helper()
+	return route(t, fmt.Sprintf(`
+metadata: {name: web, namespace: shop, generation: 3}
+spec: {parentRefs: [%s]}
+status: {parents: [%s]}
+`, refs, strings.Join(parents, ", ")))
+}
+
+func TestAccepted(t *testing.T) {
+	const gw, who = "name: gw", "Gateway shop/gw (controller c.io/x)"
+	good := reported(gw, "c.io/x", "True 3", "True 3")
+	for _, tc := range []struct {
+		name    string
+		refs    string
+		parents []string
+		state   AcceptanceState
+		message string
+	}{
+		{"taken", "{name: gw}", []string{good}, Confirmed, "accepted by " + who},
+		{"a later generation", "{name: gw}", []string{reported(gw, "c.io/x", "True 4", "True 5")}, Confirmed, "accepted by " + who},
+		{"one behind", "{name: gw}", []string{reported(gw, "c.io/x", "True 2", "True 2")}, Pending, who + " has not seen the present generation of the route"},
+		{"one condition behind", "{name: gw}", []string{reported(gw, "c.io/x", "True 3", "True 2")}, Pending, who + " has not seen the present generation of the route"},
+		{"no generation", "{name: gw}", []string{reported(gw, "c.io/x", "True 0", "True 0")}, Pending, who + " reports no generation, so it is not known which one it speaks of"},
+		{"no status", "{name: gw}", nil, Pending, "no controller reports on Gateway shop/gw"},
+		{"no conditions", "{name: gw}", []string{entry(gw, "c.io/x")}, Pending, who + " does not report Accepted; " + who + " does not report ResolvedRefs"},
+		{"no parents", "", []string{good}, Pending, "the route is attached to no gateway: spec.parentRefs is empty"},
+		{
+			"rejected", "{name: gw}", []string{reported(gw, "c.io/x", "False 3 NotAllowedByListeners not from this namespace", "True 3")},
+			NotAccepted, who + " says: Accepted is False: NotAllowedByListeners: not from this namespace",
+		},
+		{
+			"not resolved", "{name: gw}", []string{reported(gw, "c.io/x", "True 3", "False 3 BackendNotFound no Service web-canary")},
+			NotResolved, who + " says: ResolvedRefs is False: BackendNotFound: no Service web-canary",
+		},
+		{
+			"rejected outweighs not resolved", "{name: gw}, {name: b}",
+			[]string{reported(gw, "c.io/x", "True 3", "False 3 BackendNotFound m"), reported("name: b", "c.io/x", "False 3 R m", "True 2")},
+			NotAccepted, "Gateway shop/b (controller c.io/x) says: Accepted is False: R: m",
+		},
+		{
+			"an older generation was rejected", "{name: gw}", []string{reported(gw, "c.io/x", "False 2 R m", "True 3")},
+			Pending, who + " has not seen the present generation of the route: Accepted is False: R: m",
+		},
+		{
+			"some generation was not resolved", "{name: gw}", []string{reported(gw, "c.io/x", "True 0", "False 0 R m")},
+			Pending, who + " reports no generation, so it is not known which one it speaks of; " + who + " reports no generation, so it is not known which one it speaks of: ResolvedRefs is False: R: m",
+		},
+		{"not known to be accepted", "{name: gw}", []string{reported(gw, "c.io/x", "Unknown 3 R m", "True 3")}, NotAccepted, who + " says: Accepted is Unknown: R: m"},
+		{"not looked at", "{name: gw}", []string{reported(gw, "c.io/x", "Unknown 3 Pending m", "True 3")}, Pending, who + " says: Accepted is Unknown: Pending: m"},
+		{"not known to be resolved", "{name: gw}", []string{reported(gw, "c.io/x", "True 3", "Unknown 3 R m")}, Pending, who + " says: ResolvedRefs is Unknown: R: m"},
+		{
+			"one of two parents", "{name: gw}, {name: gw, sectionName: https}", []string{good},
+			Pending, `no controller reports on Gateway shop/gw section "https"`,
+		},
+		{
+			"one of two controllers", "{name: gw}", []string{good, reported(gw, "c.io/a", "True 2", "True 3")},
+			Pending, "Gateway shop/gw (controller c.io/a) has not seen the present generation of the route",
+		},
+		{
+			"two controllers", "{name: gw}", []string{good, reported(gw, "c.io/a", "True 3", "True 3")},
+			Confirmed, "accepted by Gateway shop/gw (controller c.io/a); " + who,
+		},
+		{
+			"an entry that the spec does not name", "{name: gw}",
+			[]string{good, reported("name: gone", "c.io/x", "False 3 R m", "False 3 R m"), reported("name: gw, port: 443", "c.io/x", "False 3 R m", "False 3 R m")},
+			Confirmed, "accepted by " + who,
+		},
+		{
+			"defaults spelled out in status", "{name: gw}",
+			[]string{reported("group: gateway.networking.k8s.io, kind: Gateway, namespace: shop, name: gw", "c.io/x", "True 3", "True 3")},
+			Confirmed, "accepted by " + who,
+		},
+		{
+			"defaults spelled out in the spec", "{group: gateway.networking.k8s.io, kind: Gateway, namespace: shop, name: gw}", []string{good},
+			Confirmed, "accepted by " + who,
+		},
+		{"another namespace", "{name: gw, namespace: infra}", []string{good}, Pending, "no controller reports on Gateway infra/gw"},
+		{"another port", "{name: gw, port: 443}", []string{good}, Pending, "no controller reports on Gateway shop/gw port 443"},
+		{"the core group is not the default one", `{group: "", kind: Service, name: gw}`, []string{good}, Pending, "no controller reports on Service shop/gw"},
+		{"another group", "{group: x.io, kind: Mesh, name: gw}", []string{good}, Pending, "no controller reports on Mesh.x.io shop/gw"},
+		{"the same parent twice", "{name: gw}, {name: gw, namespace: shop}", []string{good}, Confirmed, "accepted by " + who},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			want := Acceptance{State: tc.state, Message: tc.message, Generation: 3}
+			if diff := cmp.Diff(want, Accepted(attached(t, tc.refs, tc.parents...), ConfirmGeneration)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAcceptedWhateverTheGeneration(t *testing.T) {
+	const gw = "name: gw"
+	for _, tc := range []struct {
+		name               string
+		accepted, resolved string
+		state              AcceptanceState
+	}{
+		{"no generation", "True 0", "True 0", Confirmed},
+		{"one behind", "True 2", "True 2", Confirmed},
+		{"rejected", "False 0 R m", "True 0", NotAccepted},
+		{"not resolved", "True 0", "False 0 R m", NotResolved},
+		{"not looked at", "Unknown 0 Pending m", "True 0", Pending},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := Accepted(attached(t, "{name: gw}", reported(gw, "c.io/x", tc.accepted, tc.resolved)), ConfirmAccepted)
+			if got.State != tc.state {
+				t.Errorf("%s (%s), want %s", got.State, got.Message, tc.state)
+			}
+		})
+	}
+	if got := Accepted(attached(t, "{name: gw}"), ConfirmAccepted); got.State != Pending {
+		t.Errorf("without a status: %s, want Pending", got.State)
+	}
+}
+
+func TestAcceptedWithoutRoute(t *testing.T) {
+	if got := Accepted(nil, ConfirmAccepted); got.State != Pending || got.Message == "" {
+		t.Errorf("got %+v, want Pending and a message", got)
+	}
+}
+
+// The message does not depend on the order of the entries, and does not run on.
+func TestAcceptedMessage(t *testing.T) {
+	r := &gatewayv1.HTTPRoute{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", Generation: 3}}
+	for n := range 32 {
+		ref := gatewayv1.ParentReference{Name: gatewayv1.ObjectName(fmt.Sprintf("gw-%02d", n))}
+		r.Spec.ParentRefs = append(r.Spec.ParentRefs, ref)
+		r.Status.Parents = append(r.Status.Parents, gatewayv1.RouteParentStatus{
+			ParentRef: ref, ControllerName: "c.io/x", Conditions: []metav1.Condition{{
+				Type: "Accepted", Status: metav1.ConditionFalse, ObservedGeneration: 3, Reason: "R",
+				Message: strings.Repeat("täglich\n", 100),
+			}},
+		})
+	}
+	first := Accepted(r, ConfirmGeneration)
+	slices.Reverse(r.Spec.ParentRefs)
+	slices.Reverse(r.Status.Parents[3:])
+	if diff := cmp.Diff(first, Accepted(r, ConfirmGeneration)); diff != "" {
+		t.Errorf("in another order (-first +second):\n%s", diff)
+	}
+	m := first.Message
+	if len(m) > 500 || !utf8.ValidString(m) || strings.Contains(m, "\n") {
+		t.Errorf("%d bytes: %q", len(m), m)
+	}
+	if !strings.HasPrefix(m, "Gateway shop/gw-00 ") || !strings.Contains(m, "; Gateway shop/gw-01 ") {
+		t.Errorf("the first gateway crowds out the second: %q", m)
+	}
+}
+
+func TestAcceptanceReason(t *testing.T) {
+	for state, want := range map[AcceptanceState]string{
+		Confirmed: v1alpha1.ReasonAccepted, Pending: v1alpha1.ReasonRouteNotConfirmed,
+		NotAccepted: v1alpha1.ReasonNotAccepted, NotResolved: v1alpha1.ReasonNotResolved, "": v1alpha1.ReasonRouteNotConfirmed,
+	} {
+		if got := (Acceptance{State: state}).Reason(); got != want {
+			t.Errorf("%q: %s, want %s", state, got, want)
+		}
+	}
+}
+
+func TestParseConfirmMode(t *testing.T) {
+	for _, mode := range []ConfirmMode{ConfirmGeneration, ConfirmAccepted} {
+		if got, err := ParseConfirmMode(mode.String()); got != mode || err != nil {
+			t.Errorf("%s: %v, %v", mode, got, err)
+		}
+	}
+	if got, err := ParseConfirmMode("Accepted "); err == nil {
+		t.Errorf("got %v, want an error", got)
+	}
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strings"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/test/testbed"
+)
+
+// outcome is the line that closes a scenario.
+func (s *screen) outcome(r *result) string {
+	if r.good() {
+		return s.green(fmt.Sprintf("  %s ended as it should: %s", r.scenario.name, r.phase))
+	}
+	return s.red(fmt.Sprintf("  %s did not end as it should: %s", r.scenario.name, strings.Join(r.problems, "; ")))
+}
+
+// report prints the table of both scenarios.
+func (s *screen) report(results []*result) {
+	for _, r := range results {
+		s.say("")
+		s.say("%s", s.bold(fmt.Sprintf("%s %s: %s after %s", r.scenario.name, r.scenario.revision, r.phase, clock(r.lasted))))
+		if r.phase == v1alpha1.PhaseRolledBack {
+			s.say("  %s", r.why)
+		}
+		s.say("%s", s.dim("  stage    began  lasted  share on the route        measured   canary requests"))
+		for _, row := range r.rows {
+			s.say("  %-7s %6s %6.1fs  %-25s %8s %17.0f", row.weight, clock(row.began), row.lasted.Seconds(),
+				strings.Join(row.shares, " "), measured(row.measured), row.counted.tracks[canary].requests)
+		}
+		s.say("  at the gateway  stable %6.0f requests, %4.0f errors", r.gateway.tracks[stable].requests, r.gateway.tracks[stable].errors)
+		s.say("                  canary %6.0f requests, %4.0f errors", r.gateway.tracks[canary].requests, r.gateway.tracks[canary].errors)
+		s.say("  at the client   %s", clientLine(r.client))
+		if r.phase == v1alpha1.PhaseRolledBack {
+			s.say("  the bad canary had traffic for %.1fs, at most %s of it", r.exposed.Seconds(), percent(r.highest))
+		}
+		for _, problem := range r.problems {
+			s.say("  %s", s.red("not as it should be: "+problem))
+		}
+	}
+	s.say("")
+	s.say("%s", s.dim("  measured: the canary's share of what the gateway counted while the route had"))
+	s.say("%s", s.dim("  the stage's own share. Errors at the gateway are answers of 500 and above."))
+}
+
+func measured(share float64) string {
+	if math.IsNaN(share) {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f %%", share)
+}
+
+func clientLine(c clientCount) string {
+	rate := 0.0
+	if c.total() > 0 {
+		rate = 100 * float64(c.failed) / float64(c.total())
+	}
+	return fmt.Sprintf("%d requests, %d failed (%.2f %%)", c.total(), c.failed, rate)
+}
+
+// lookAround leaves everything running until the user has seen enough.
+func lookAround(interrupted context.Context, bed *testbed.Bed, opts options, screen *screen, err error) {
+	if interrupted.Err() != nil || bed.Err() != nil {
+		return
+	}
+	kubectl, absErr := filepath.Abs(filepath.Join(opts.binDir, "kubectl"))
+	if absErr != nil {
+		kubectl = "kubectl"
+	}
+	if err != nil {
+		screen.say("%s", screen.red(err.Error()))
+	}
+	screen.print("", "Everything goes on running until Ctrl-C. In another terminal:", "",
+		"  export KUBECONFIG="+bed.Kubeconfig,
+		"  alias k="+kubectl,
+		"  k get wr -A",
+		"  k describe wr -n "+namespace+" checkout",
+		"  k events -n "+namespace,
+		"  k get httproute -n "+namespace+" checkout -o yaml", "",
+		"  gateway     "+bed.Gateway.URL+"  (curl -H 'Host: checkout.shop.example' "+bed.Gateway.URL+answersPath+")",
+		"  its metrics "+bed.Gateway.MetricsURL,
+		"  prometheus  "+bed.Prometheus.URL,
+		"  logs        "+bed.LogDir(), "")
+	watched, release := bed.Context(interrupted)
+	defer release()
+	<-watched.Done()
+	if cause := context.Cause(watched); !errors.Is(cause, errInterrupted) {
+		screen.print(cause.Error())
+	}
+}
