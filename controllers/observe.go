@@ -152,6 +152,13 @@ func (r *Reconciler) observeHealth(wr *v1alpha1.WeightedRollout, obs *observatio
 		Subject: rollout.Subject(&wr.Status), ConfirmedAt: measuredFrom(wr),
 	})
 	obs.Verdict = r.Evidence.Verdict(key)
+	if wr.Status.Share.ConfirmedAt == nil && !wr.Spec.Health.Disabled {
+		// Evidence from before the confirmation can condemn a share, but opens no gate:
+		// this may be the very pass that confirms it.
+		const wait = "the share is not confirmed yet"
+		obs.Verdict.RampReady, obs.Verdict.RampWait = false, wait
+		obs.Verdict.StageReady, obs.Verdict.StageWait = false, wait
+	}
 }
 
 // measuredFrom is when the evidence starts that the present share is judged by:

@@ -75,7 +75,8 @@ build() {
 	while kill -0 "$child" 2>/dev/null; do
 		took=$((SECONDS - from))
 		count=$(grep -vc '^go: ' "$log" || true)
-		if ((count > 0)); then said="$count packages compiled"; else said='getting the modules'; fi
+		said="$count packages compiled"
+		if ((count == 0)) && [[ -s $log ]]; then said='getting the modules'; fi
 		said="$title: $took s of about $secs, $said"
 		if [[ -t 1 ]]; then
 			printf '\r\033[K%s' "${said:0:$((columns - 1))}"

@@ -4,7 +4,7 @@ package v1alpha1
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.disabled) && self.disabled) || has(self.errorRate) || has(self.latency) || (has(self.checks) && size(self.checks) > 0)",message="health has no check, so nothing could ever be told about the canary: set health.errorRate, health.latency or health.checks, or say health.disabled: true to run without any check"
 // +kubebuilder:validation:XValidation:rule="has(self.preset) || (!has(self.errorRate) && !has(self.latency))",message="health.preset is required by health.errorRate and health.latency: name the gateway whose metrics are to be read, such as Traefik"
-// +kubebuilder:validation:XValidation:rule="!self.window.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || !self.interval.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || duration(self.interval).getMilliseconds() < 1 || (duration(self.window).getMilliseconds() % duration(self.interval).getMilliseconds()) == 0",message="health.window must be a whole multiple of health.interval, such as a window of 1m and an interval of 15s"
+// +kubebuilder:validation:XValidation:rule="!has(self.window) || !has(self.interval) || !self.window.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || !self.interval.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || duration(self.interval).getMilliseconds() < 1 || (duration(self.window).getMilliseconds() % duration(self.interval).getMilliseconds()) == 0",message="health.window must be a whole multiple of health.interval, such as a window of 1m and an interval of 15s"
 type Health struct {
 	// prometheus is where the metrics are asked for. Default: the address that the
 	// controller was started with.
@@ -75,12 +75,16 @@ type Health struct {
 }
 
 // Prometheus is a server that speaks the Prometheus HTTP API.
+//
+// The rule is one of the whole, since a rule of the address alone would repeat a
+// password that must not be in it.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.address) || size(self.address) == 0 || (self.address.matches('^https?://[^@?#]+$') && isURL(self.address) && size(url(self.address).getHostname()) > 0)",fieldPath=".address",message="health.prometheus.address must be an http or https URL without user name, password or query, such as http://prometheus.monitoring:9090"
 type Prometheus struct {
 	// address is the server's base URL, such as http://prometheus.monitoring:9090,
 	// without a user name or password.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="self == \"\" || self.matches('^https?://[^@?#]+$')",message="health.prometheus.address must be an http or https URL without user name, password or query, such as http://prometheus.monitoring:9090"
 	Address string `json:"address,omitempty"`
 }
 
@@ -124,13 +128,13 @@ type Latency struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.query) && size(self.query) > 0",message="query is required: give a PromQL expression that yields one number"
 // +kubebuilder:validation:XValidation:rule="has(self.min) || has(self.max)",message="a check needs a limit: set min, max or both"
-// +kubebuilder:validation:XValidation:rule="!has(self.query) || !self.query.replace('{{namespace}}', \"\").replace('{{service}}', \"\").replace('{{route}}', \"\").replace('{{window}}', \"\").contains('{{')",message="query uses an unknown variable: only {{namespace}}, {{service}}, {{route}} and {{window}} can be used, written exactly so"
+// +kubebuilder:validation:XValidation:rule="!has(self.query) || !self.query.replace('{{namespace}}', 'x').replace('{{service}}', 'x').replace('{{route}}', 'x').replace('{{window}}', 'x').contains('{{')",message="query uses an unknown variable: only {{namespace}}, {{service}}, {{route}} and {{window}} can be used, written exactly so"
 // +kubebuilder:validation:XValidation:rule="!has(self.min) || !has(self.max) || (type(self.min) == string && !self.min.matches('^-?[0-9]{1,15}([.][0-9]{1,9})?$')) || (type(self.max) == string && !self.max.matches('^-?[0-9]{1,15}([.][0-9]{1,9})?$')) || double(self.min) <= double(self.max)",message="min is above max: no value could pass"
 type Check struct {
 	// name of the check, as it appears in verdicts: lower-case letters, digits and '-'.
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="the name of a check must be lower-case letters, digits and '-', such as queue-depth"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['error-rate', 'latency', 'requests'])",message="error-rate, latency and requests are the names of the built-in checks: choose another name"
 	Name string `json:"name"`
 
 	// query is a PromQL expression that yields one number: a scalar, or a vector

@@ -9,7 +9,7 @@ package v1alpha1
 // +kubebuilder:validation:XValidation:rule="has(self.canary)",message="spec.canary is required: name the Service and port of the version under test"
 // +kubebuilder:validation:XValidation:rule="has(self.health)",message="spec.health is required: set health.errorRate, health.latency or health.checks, or say health.disabled: true to run without any check"
 // +kubebuilder:validation:XValidation:rule="!has(self.stable) || !has(self.canary) || !has(self.stable.service) || !has(self.canary.service) || self.stable.service != self.canary.service || !has(self.stable.port) || !has(self.canary.port) || self.stable.port != self.canary.port",message="spec.stable and spec.canary name the same Service and port: traffic cannot be divided between a backend and itself; give one of them another Service or port"
-// +kubebuilder:validation:XValidation:rule="!has(self.health) || !self.health.interval.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || self.plan.stages.all(s, !has(s.soak) || !s.soak.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || duration(s.soak) >= duration(self.health.interval))",message="spec.health.interval is longer than the soak of a stage, which would end unseen: shorten health.interval or lengthen plan.stages[].soak"
+// +kubebuilder:validation:XValidation:rule="!has(self.health) || (has(self.health.disabled) && self.health.disabled) || !has(self.health.interval) || !self.health.interval.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || duration(self.health.interval) > duration('1h') || !has(self.plan.stages) || self.plan.stages.all(s, !has(s.soak) || !s.soak.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || duration(s.soak) < duration('1s') || duration(s.soak) >= duration(self.health.interval))",message="the soak of a stage is shorter than spec.health.interval, so the stage would end unmeasured: lengthen plan.stages[].soak or shorten health.interval"
 type WeightedRolloutSpec struct {
 	// revision is the version that the canary runs: an opaque text. Changing it
 	// starts a rollout from the first stage. Setting it to what stable runs
@@ -39,12 +39,12 @@ type WeightedRolloutSpec struct {
 
 	// stable is the version that serves now, and gets all traffic back on a rollback.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.stable cannot be changed: delete this WeightedRollout (its route goes back to stable) and create one for the other Service"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.stable cannot be changed: delete this WeightedRollout, which gives stable all traffic unless the canary is promoted, and create one for the other Service"
 	Stable *Track `json:"stable,omitempty"`
 
 	// canary is the version under test.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.canary cannot be changed: delete this WeightedRollout (its route goes back to stable) and create one for the other Service"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.canary cannot be changed: delete this WeightedRollout, which gives stable all traffic unless the canary is promoted, and create one for the other Service"
 	Canary *Track `json:"canary,omitempty"`
 
 	// plan lists the stages. Default: 1, 5, 10, 20 and 50 percent for 30 minutes each.
@@ -171,7 +171,7 @@ type Plan struct {
 type Stage struct {
 	// weight is the canary's share of the traffic in percent, above 0 and at most 100.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self > 0 : (!self.matches('^(100([.]0{1,2})?|[0-9]{1,2}([.][0-9]{1,2})?)$') || double(self) > 0.0)",message="the weight of a stage must be above 0 and at most 100: a canary at 0 percent proves nothing; remove the stage or raise its weight"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self != 0 : (!self.matches('^(100([.]0{1,2})?|[0-9]{1,2}([.][0-9]{1,2})?)$') || double(self) > 0.0)",message="the weight of a stage must be above 0, since a canary without traffic proves nothing: raise the weight or remove the stage"
 	Weight Percent `json:"weight,omitempty"`
 
 	// soak is how long the share must be held, counted from the moment the gateway
@@ -202,25 +202,25 @@ const (
 // the present share times maxChangePercent, but no less than minIncrease and no
 // more than maxIncrease, and never passes the stage's weight.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.minIncrease) || !has(self.maxIncrease) || (type(self.minIncrease) == string && !self.minIncrease.matches('^[0-9]{1,3}([.][0-9]{1,2})?$')) || (type(self.maxIncrease) == string && !self.maxIncrease.matches('^[0-9]{1,3}([.][0-9]{1,2})?$')) || double(self.minIncrease) <= double(self.maxIncrease)",message="ramp.minIncrease is above ramp.maxIncrease: lower minIncrease or raise maxIncrease"
+// +kubebuilder:validation:XValidation:rule="!has(self.minIncrease) || !has(self.maxIncrease) || (type(self.minIncrease) == string && !self.minIncrease.matches('^[0-9]{1,3}([.][0-9]{1,2})?$')) || (type(self.maxIncrease) == string && !self.maxIncrease.matches('^[0-9]{1,3}([.][0-9]{1,2})?$')) || double(self.maxIncrease) <= 0.0 || double(self.minIncrease) <= double(self.maxIncrease)",message="ramp.minIncrease (default 1) is above ramp.maxIncrease (default 10): lower minIncrease or raise maxIncrease"
 type Ramp struct {
 	// minIncrease is the raise, in points, that is always allowed. Above 0. Default: 1.
 	// +optional
 	// +kubebuilder:default=1
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self > 0 : (!self.matches('^[0-9]{1,3}([.][0-9]{1,2})?$') || double(self) > 0.0)",message="ramp.minIncrease must be above 0, or the share would never rise"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self != 0 : (!self.matches('^[0-9]{1,3}([.][0-9]{1,2})?$') || double(self) > 0.0)",message="ramp.minIncrease must be above 0, or the share would never rise: raise it, or leave it out for 1"
 	MinIncrease Percent `json:"minIncrease,omitempty"`
 
 	// maxIncrease is the largest raise, in points, per adjustment. Above 0. Default: 10.
 	// +optional
 	// +kubebuilder:default=10
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self > 0 : (!self.matches('^[0-9]{1,3}([.][0-9]{1,2})?$') || double(self) > 0.0)",message="ramp.maxIncrease must be above 0, or the share would never rise"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self != 0 : (!self.matches('^[0-9]{1,3}([.][0-9]{1,2})?$') || double(self) > 0.0)",message="ramp.maxIncrease must be above 0, or the share would never rise: raise it, or leave it out for 10"
 	MaxIncrease Percent `json:"maxIncrease,omitempty"`
 
 	// maxChangePercent is the largest raise per adjustment in percent of the present
 	// share. Above 0. Default: 20.
 	// +optional
 	// +kubebuilder:default=20
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self > 0 : (!self.matches('^[0-9]{1,3}([.][0-9]{1,2})?$') || double(self) > 0.0)",message="ramp.maxChangePercent must be above 0"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self != 0 : (!self.matches('^[0-9]{1,3}([.][0-9]{1,2})?$') || double(self) > 0.0)",message="ramp.maxChangePercent must be above 0: raise it, or leave it out for 20"
 	MaxChangePercent Percent `json:"maxChangePercent,omitempty"`
 
 	// interval is the shortest time from the confirmation of one share to the next

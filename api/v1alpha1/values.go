@@ -14,7 +14,7 @@ import (
 //
 // +kubebuilder:validation:Type=""
 // +kubebuilder:validation:XIntOrString
-// +kubebuilder:validation:MaxLength=6
+// +kubebuilder:validation:MaxLength=32
 // +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 100 : self.matches('^(100([.]0{1,2})?|[0-9]{1,2}([.][0-9]{1,2})?)$')",message="must be a percentage from 0 to 100, written as an integer (5) or as a decimal string with up to two places (\"0.5\"), without a percent sign"
 type Percent string
 

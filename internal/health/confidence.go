@@ -8,7 +8,7 @@ import (
 
 const (
 	// doubt is the chance, per evaluation, that a rate at its limit is called a
-	// breach: the bound is a one-sided 95 % one.
+	// breach: the confidence bound is a one-sided 95 % one.
 	doubt = 0.05
 	// minBad is the number of bad requests without which no rate is called a breach.
 	minBad = 5
@@ -16,27 +16,35 @@ const (
 	slack = 1e-6
 )
 
-// LowerBound returns the one-sided lower 95 % confidence bound of a proportion of
-// which bad out of total were seen: the p for which as many as bad or more would
-// be seen in 5 % of cases (C. J. Clopper, E. S. Pearson, "The use of confidence
-// or fiducial limits illustrated in the case of the binomial", Biometrika 26,
-// 1934), which is the 5 % quantile of the beta distribution with parameters bad
-// and total - bad + 1. Counts may be fractions. It is 0 when nothing bad was seen
-// or the counts make no sense.
-func LowerBound(bad, total float64) float64 {
-	if !(bad > 0) || !(total > 0) || math.IsInf(bad, 0) || math.IsInf(total, 0) {
-		return 0
-	}
+// exceeds says whether bad out of total is more than limit beyond doubt: whether
+// the one-sided lower 95 % confidence bound of the proportion lies above the limit
+// (C. J. Clopper, E. S. Pearson, "The use of confidence or fiducial limits
+// illustrated in the case of the binomial", Biometrika 26, 1934), with at least
+// five bad ones. Counts may be fractions.
+//
+// The bound is the proportion at which so many bad ones, or more, would be seen in
+// 5 % of cases. That chance rises with the proportion, so instead of solving for
+// the bound it is enough to ask for the chance at the limit itself, which takes
+// one evaluation of a function that always ends.
+func exceeds(bad, total, limit float64) bool {
 	bad = math.Min(bad, total)
-	bound := mathext.InvRegIncBeta(bad, total-bad+1, doubt)
-	if math.IsNaN(bound) {
-		return 0
+	// The quotient is tried first, since it settles nearly every case.
+	if !(bad >= minBad-slack) || !(bad > limit*total) || math.IsInf(total, 0) {
+		return false
 	}
-	return math.Min(math.Max(bound, 0), 1)
+	return atLeast(bad, total, limit) < doubt
 }
 
-// exceeds says whether bad out of total is more than limit beyond doubt.
-func exceeds(bad, total, limit float64) bool {
-	// The quotient is tried first: the bound lies below it, and costs far more.
-	return bad >= minBad-slack && bad > limit*total && LowerBound(bad, total) > limit
+// atLeast returns the chance of at least k successes in n trials with success
+// probability p, continued to fractions: the binomial distribution's upper tail is
+// the regularised incomplete beta function I(p; k, n-k+1) (M. Abramowitz, I. A.
+// Stegun, Handbook of Mathematical Functions, 26.5.24). It needs 0 < k <= n.
+func atLeast(k, n, p float64) float64 {
+	switch {
+	case !(p > 0):
+		return 0
+	case p >= 1:
+		return 1
+	}
+	return mathext.RegIncBeta(k, n-k+1, p)
 }

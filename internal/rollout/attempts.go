@@ -38,7 +38,7 @@ func unrecorded(d *draft) bool {
 		d.forceShare(high)
 		d.wait(v1alpha1.ReasonReturning, "the share ramps back to stable")
 	case broken:
-		d.stall(v1alpha1.ReasonInvalidStatus, "status.share.desired cannot be read, so the weights are left as they are: give the retry command to start again at 0 percent")
+		d.stall(v1alpha1.ReasonInvalidStatus, "status.attempt, status.outcome and status.share.desired do not add up, so the weights are left as they are: give the retry command for attempt %d to start again at 0 percent", d.status.Attempt)
 	case high > adoptable:
 		d.stall(v1alpha1.ReasonAdoptionAmbiguous, "a route gives the canary %s percent and there is no record of why: give the retry command to start at 0 percent, or finish if the canary's version is proved and stable runs it", percent(high))
 	default:
@@ -96,7 +96,7 @@ func anotherRevision(d *draft) bool {
 	d.moved = true
 	if d.setShare(weights.ShareNone) {
 		d.writes = WriteAll
-		d.done(v1alpha1.ReasonStableRevision, "stable runs revision %q and serves everything", next)
+		d.waitForRoutes()
 	}
 	return true
 }
@@ -154,7 +154,7 @@ func (d *draft) refusal(c v1alpha1.Command) string {
 			return "no stage is under way"
 		}
 		if c.Stage == nil || *c.Stage != d.status.Stage.Index {
-			return fmt.Sprintf("it must name the present stage %d", d.status.Stage.Index)
+			return fmt.Sprintf("it must name the present stage, which has index %d", d.status.Stage.Index)
 		}
 	case v1alpha1.VerbPromote:
 		if !d.known || d.status.Outcome != v1alpha1.OutcomeInProgress {
@@ -167,6 +167,9 @@ func (d *draft) refusal(c v1alpha1.Command) string {
 	case v1alpha1.VerbFinish:
 		if d.known && d.status.Outcome != v1alpha1.OutcomePromoted {
 			return "only a promoted revision can be finished"
+		}
+		if !d.known && d.status.Attempt > 0 {
+			return "the record in status does not add up; retry starts again at 0 percent"
 		}
 	default:
 		return "its verb must be approve, promote, retry or finish"
@@ -183,6 +186,9 @@ func ended(d *draft) bool {
 		return true
 	}
 	d.writes = WriteAll
+	if d.status.Outcome != v1alpha1.OutcomeRolledBack && !d.confirmed() {
+		return invalid(d) || unconfirmed(d)
+	}
 	switch d.status.Outcome {
 	case v1alpha1.OutcomeCompleted:
 		d.done(v1alpha1.ReasonCompleted, "stable runs revision %q and serves everything", d.status.StableRevision)
@@ -190,6 +196,9 @@ func ended(d *draft) bool {
 		d.done(v1alpha1.ReasonStableRevision, "stable runs revision %q and serves everything", d.status.Revision)
 	case v1alpha1.OutcomeInProgress, v1alpha1.OutcomePromoted, v1alpha1.OutcomeReturning, v1alpha1.OutcomeRolledBack:
 		d.stall(d.status.OutcomeReason, "rolled back: %s. Set another revision, or give the retry command", d.status.OutcomeMessage)
+		if refused := d.refusedWrite(); refused != "" {
+			d.stall(v1alpha1.ReasonRouteWriteFailed, "%s. It was to give stable all traffic, since revision %q is rolled back: %s", refused, d.status.Revision, d.status.OutcomeMessage)
+		}
 	}
 	return true
 }

@@ -27,12 +27,12 @@ func chain() []policy {
 		unrecorded,
 		aborted,
 		anotherRevision,
+		unhealthy,
 		ordered,
 		ended,
 		routeReplaced,
 		trackUnready,
 		routeUnresolved,
-		unhealthy,
 
 		// Holds: never raises.
 		invalid,
@@ -76,10 +76,6 @@ func (d *draft) decision() Decision {
 func (d *draft) confirm() {
 	if !d.known || d.obs.Owner != "" || d.obs.Spec.Mode == v1alpha1.ModeObserve {
 		return
-	}
-	if c := d.status.Share.ConfirmedAt; c != nil && c.After(d.now) {
-		// The clock went back, or another's was ahead: count from now.
-		d.status.Share.ConfirmedAt = micro(d.now)
 	}
 	if d.confirmed() || !d.routesCarry() {
 		return

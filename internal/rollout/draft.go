@@ -25,6 +25,9 @@ type draft struct {
 	// of one.
 	share weights.Share
 	known bool
+	// judged is the part of the traffic that the observed verdict is about: what the
+	// track under test had before this decision.
+	judged weights.Share
 
 	// fresh is true once this decision began with evidence of another kind, so that
 	// the verdict that was observed is not about it.
@@ -63,12 +66,44 @@ func newDraft(obs Observation, now time.Time) *draft {
 	if d.status.Attempt < 0 {
 		d.status.Attempt = 0
 	}
-	if d.status.Share.Desired != nil && d.status.Attempt > 0 {
+	d.notInTheFuture()
+	if d.status.Share.Desired != nil && d.status.Attempt > 0 && knownOutcome(d.status.Outcome) {
 		if bp, err := d.status.Share.Desired.BasisPoints(); err == nil {
 			d.share, d.known = weights.Share(bp), true
+			d.judged = d.tested(d.share)
 		}
 	}
 	return d
+}
+
+// notInTheFuture takes every recorded time that is ahead of the clock as now: the
+// clock went back, or another's was ahead. Nothing waits for such a time, and
+// nothing is cut short by it.
+func (d *draft) notInTheFuture() {
+	s := &d.status
+	times := []*metav1.MicroTime{s.StartedAt, s.Share.ChangedAt, s.Share.ConfirmedAt}
+	if s.Stage != nil {
+		times = append(times, s.Stage.StartedAt)
+	}
+	for _, t := range times {
+		if t != nil && t.After(d.now) {
+			*t = *micro(d.now)
+		}
+	}
+	for i := range s.Conditions {
+		if c := &s.Conditions[i]; c.LastTransitionTime.After(d.now) {
+			c.LastTransitionTime = second(d.now)
+		}
+	}
+}
+
+func knownOutcome(o v1alpha1.Outcome) bool {
+	switch o {
+	case v1alpha1.OutcomeInProgress, v1alpha1.OutcomePromoted, v1alpha1.OutcomeReturning,
+		v1alpha1.OutcomeCompleted, v1alpha1.OutcomeRolledBack, v1alpha1.OutcomeSuperseded:
+		return true
+	}
+	return false
 }
 
 // returning is true while stable is the track under test.
@@ -94,7 +129,7 @@ func (d *draft) setShare(s weights.Share) bool {
 		return false
 	}
 	if d.known && s > d.share && !d.obs.CanaryReady {
-		d.wait(v1alpha1.ReasonCanaryNotReady, "the canary Service %q has no ready endpoint, so no traffic is sent to it", d.obs.Spec.Canary.Service)
+		d.wait(v1alpha1.ReasonCanaryNotReady, "the canary Service %q has no ready endpoint, so no traffic is sent to it", service(d.obs.Spec.Canary))
 		return false
 	}
 	d.forceShare(s)
@@ -148,6 +183,7 @@ func (d *draft) startAttempt() {
 	d.status.StartedAt = micro(d.now)
 	d.status.Promote = false
 	d.status.Verdict = nil
+	d.status.Stage = nil
 	d.setStage(0)
 	if !d.setShare(weights.ShareNone) {
 		return
@@ -156,7 +192,7 @@ func (d *draft) startAttempt() {
 	d.moved = true
 	d.writes = WriteAll
 	d.event(false, v1alpha1.ReasonAttemptStarted, "attempt %d of revision %q starts at 0 percent", d.status.Attempt, d.status.Revision)
-	d.wait(v1alpha1.ReasonStarting, "the routes are set to 0 percent before the first stage")
+	d.waitForRoutes()
 }
 
 // setStage moves to a stage of the plan, which must be valid.
@@ -199,14 +235,15 @@ func (d *draft) record(outcome v1alpha1.Outcome, reason, message string) {
 
 // rollBack gives stable all traffic for good, and says why.
 func (d *draft) rollBack(reason, message string) {
-	from := d.share
-	d.record(v1alpha1.OutcomeRolledBack, reason, message)
-	if !d.setShare(weights.ShareNone) {
-		// Without a ready stable there is nowhere to go: the attempt stays open, so
-		// that the rollback happens as soon as there is.
-		d.status.History = d.status.History[1:]
+	if d.cannotLower() {
+		// There is nowhere to go: the attempt stays open, so that the rollback happens
+		// as soon as there is.
+		d.stallStableUnavailable()
 		return
 	}
+	from := d.share
+	d.record(v1alpha1.OutcomeRolledBack, reason, message)
+	d.setShare(weights.ShareNone)
 	d.status.Outcome = v1alpha1.OutcomeRolledBack
 	d.status.OutcomeReason, d.status.OutcomeMessage = reason, clip(message)
 	d.status.Promote = false
@@ -237,7 +274,7 @@ func (d *draft) done(reason, format string, args ...any) {
 
 func (d *draft) stallStableUnavailable() {
 	d.writes = WriteNone
-	d.stall(v1alpha1.ReasonStableUnavailable, "the stable Service %q has no ready endpoint, so no traffic is moved: make its pods ready", d.obs.Spec.Stable.Service)
+	d.stall(v1alpha1.ReasonStableUnavailable, "the stable Service %q has no ready endpoint, so no traffic is moved: make its pods ready", service(d.obs.Spec.Stable))
 }
 
 // wakeAt asks for another look at the given time, or before.
@@ -254,6 +291,18 @@ func (d *draft) transitionsAt(t time.Time) {
 }
 
 func percent(s weights.Share) v1alpha1.Percent { return v1alpha1.PercentFromBasisPoints(int(s)) }
+
+// service names a track's Service, for messages. The schema demands a track, but
+// nothing that was stored may make a decision panic.
+func service(t *v1alpha1.Track) string {
+	if t == nil {
+		return ""
+	}
+	return t.Service
+}
+
+// second cuts a time to the whole seconds that conditions keep.
+func second(t time.Time) metav1.Time { return metav1.NewTime(t.UTC().Truncate(time.Second)) }
 
 // micro cuts a time to what survives the wire, so that a decision compares equal
 // to its own reading.

@@ -22,12 +22,10 @@ func driftHealed(d *draft) bool {
 		if d.status.Outcome == v1alpha1.OutcomePromoted && d.planErr == nil {
 			d.reopen()
 		}
-	case higher && d.confirmed():
+	case (higher || rewritten) && d.confirmed():
 		d.unconfirm()
 		d.moved = true
 		d.event(true, v1alpha1.ReasonDrift, "the weights were changed%s: they are set back to %s percent for the canary, the soak starts again", by(writer), percent(d.share))
-	case rewritten && d.confirmed():
-		d.unconfirm()
 	}
 	return false
 }
@@ -55,27 +53,30 @@ func (d *draft) drift() (lowest weights.Share, writer string, higher, rewritten 
 			if lo < lowest {
 				lowest, writer = lo, r.Writer
 			}
-		case hi > want:
-			higher = true
+		default:
+			higher, rewritten = higher || hi > want, rewritten || hi <= want
 			if writer == "" {
 				writer = r.Writer
 			}
-		default:
-			rewritten = true
 		}
 	}
 	return lowest, writer, higher, rewritten
 }
 
 // pending tells whether a route still carries what was confirmed last, so that
-// the difference is an intent that is not written yet.
+// the difference is an intent that is not written yet. A raise that the ramp does
+// not allow is none: the record was tampered with, or the ramp was edited since.
 func (d *draft) pending(i int) bool {
 	written := d.routeStatus(i).Written
 	if written == nil {
 		return false
 	}
 	bp, err := written.BasisPoints()
-	return err == nil && d.obs.Routes[i].Inspection.Matches(weights.Share(bp))
+	if err != nil || !d.obs.Routes[i].Inspection.Matches(weights.Share(bp)) {
+		return false
+	}
+	from, to := d.tested(weights.Share(bp)), d.tested(d.share)
+	return to <= from || d.planErr != nil || to-from <= d.plan.limits.Cap(from)
 }
 
 // wholeDown turns a part for the track under test into a share of the canary, in

@@ -1,7 +1,11 @@
 package rollout
 
 import (
+	"fmt"
+	"time"
+
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/route"
 	"github.com/weightedrollout/weightedrollout/internal/weights"
 )
 
@@ -28,7 +32,7 @@ func invalid(d *draft) bool {
 			d.stall(p.Reason, "%s %q: %s", r.Kind, r.Name, p.Message)
 			return true
 		}
-		if p := r.Inspection.Express(d.nextStageShare()); p != nil {
+		if p := r.Inspection.Express(d.nextShare()); p != nil {
 			d.stall(p.Reason, "%s %q: %s", r.Kind, r.Name, p.Message)
 			return true
 		}
@@ -41,12 +45,22 @@ func invalid(d *draft) bool {
 	return false
 }
 
-// nextStageShare is the share of the present stage, or of the first one.
-func (d *draft) nextStageShare() weights.Share {
-	if s := d.status.Stage; s != nil && s.Index >= 0 && int(s.Index) < len(d.plan.stages) {
-		return d.plan.stages[s.Index].share
+// nextShare is the smallest share that the weights have to express now: the present
+// one, or the first step from 0. A canary with a weight of 0 would wait for its
+// first request for ever. While the traffic returns to stable any share can be
+// written, since stable's weight is rounded up.
+func (d *draft) nextShare() weights.Share {
+	switch {
+	case d.returning():
+		return weights.ShareNone
+	case d.known && d.share > weights.ShareNone:
+		return d.share
 	}
-	return d.plan.stages[0].share
+	stage := d.plan.stages[0]
+	if s := d.status.Stage; s != nil && s.Index >= 0 && int(s.Index) < len(d.plan.stages) {
+		stage = d.plan.stages[s.Index]
+	}
+	return weights.NextRaise(weights.ShareNone, stage.share, d.plan.limits)
 }
 
 // planEdited finds the place in a plan that was edited in mid-way, and starts its
@@ -72,7 +86,7 @@ func planEdited(d *draft) bool {
 
 // paused holds the share while a person wants it so.
 func paused(d *draft) bool {
-	if !d.obs.Spec.Paused || d.status.Outcome == v1alpha1.OutcomePromoted {
+	if !d.obs.Spec.Paused || (d.status.Outcome == v1alpha1.OutcomePromoted && d.share == weights.ShareAll) {
 		return false
 	}
 	d.phase = v1alpha1.PhasePaused
@@ -84,12 +98,10 @@ func paused(d *draft) bool {
 // unconfirmed writes what is not written yet, and waits until every gateway has
 // taken it.
 func unconfirmed(d *draft) bool {
-	for _, r := range d.obs.Routes {
-		if r.WriteError != "" && !r.Inspection.Matches(d.share) {
-			d.writes = WriteAll
-			d.stall(v1alpha1.ReasonRouteWriteFailed, "%s %q cannot be written: %s", r.Kind, r.Name, r.WriteError)
-			return true
-		}
+	if refused := d.refusedWrite(); refused != "" {
+		d.writes = WriteAll
+		d.stall(v1alpha1.ReasonRouteWriteFailed, "%s", refused)
+		return true
 	}
 	if message := d.rejection(); message != "" {
 		d.writes = WriteSafe
@@ -107,11 +119,46 @@ func unconfirmed(d *draft) bool {
 	}
 	d.writes = WriteAll
 	for _, r := range d.obs.Routes {
-		if r.Inspection.Matches(d.share) && !r.confirmed() {
+		if r.Inspection.Matches(d.share) && !r.confirmed() && !d.underWay(r) {
 			d.wait(v1alpha1.ReasonRouteNotConfirmed, "%s percent is written; %s %q: %s", percent(d.share), r.Kind, r.Name, r.Acceptance.Message)
 			return true
 		}
 	}
-	d.wait(v1alpha1.ReasonRouteNotConfirmed, "the routes are being set to %s percent for the canary", percent(d.share))
+	d.waitForRoutes()
 	return true
+}
+
+// refusedWrite says which route could not be brought to the desired share, or is empty.
+func (d *draft) refusedWrite() string {
+	for _, r := range d.obs.Routes {
+		if r.WriteError != "" && !r.Inspection.Matches(d.share) {
+			return fmt.Sprintf("%s %q cannot be written: %s", r.Kind, r.Name, r.WriteError)
+		}
+	}
+	return ""
+}
+
+// waitForRoutes says that the share is on its way to the gateways. The words are the
+// same before and after the write, so that the write to the route brings none to
+// the status.
+func (d *draft) waitForRoutes() {
+	if d.tested(d.share) == 0 && !d.testedReady() {
+		d.waitForEndpoint()
+		return
+	}
+	d.wait(v1alpha1.ReasonRouteNotConfirmed, "the routes are being set to %s percent for the canary", percent(d.share))
+}
+
+// confirmGrace is how long the gateways may take before the status names the one
+// that is awaited.
+const confirmGrace = 30 * time.Second
+
+// underWay tells whether a route is about to be written, or was so recently that its
+// gateways need not have taken it yet.
+func (d *draft) underWay(r Route) bool {
+	if (Decision{Share: d.share, Writes: d.writes, Returning: d.returning()}).NeedsWrite(r) {
+		return true
+	}
+	changed := d.status.Share.ChangedAt
+	return !d.confirmed() && r.Acceptance.State == route.Pending && changed != nil && d.now.Before(changed.Add(confirmGrace))
 }

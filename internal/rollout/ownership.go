@@ -60,7 +60,7 @@ func stableUnavailable(d *draft) bool {
 		d.release = true
 		d.stallStableUnavailable()
 		d.writes = WriteForget
-		d.event(true, v1alpha1.ReasonStableUnavailable, "deleted while the stable Service %q has no ready endpoint: the routes keep the canary at %s percent", d.obs.Spec.Stable.Service, percent(d.share))
+		d.event(true, v1alpha1.ReasonStableUnavailable, "deleted while the stable Service %q has no ready endpoint: the routes keep the canary at %s percent", service(d.obs.Spec.Stable), percent(d.share))
 		return true
 	}
 	servesAlone := d.status.Outcome == v1alpha1.OutcomePromoted && d.share == weights.ShareAll &&
@@ -90,6 +90,9 @@ func deleted(d *draft) bool {
 		return true
 	}
 	d.writes = WriteRelease
+	if refused := d.refusedWrite(); refused != "" {
+		d.stall(v1alpha1.ReasonRouteWriteFailed, "deleted, but %s; allow the write, or remove the finalizer %s to let go of the route as it is", refused, v1alpha1.Finalizer)
+	}
 	d.release = true
 	for _, r := range d.obs.Routes {
 		if r.Found && len(r.Inspection.Rules) > 0 && !r.Inspection.Matches(weights.ShareNone) {

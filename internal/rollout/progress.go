@@ -1,6 +1,8 @@
 package rollout
 
 import (
+	"fmt"
+
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 	"github.com/weightedrollout/weightedrollout/internal/weights"
 )
@@ -13,6 +15,10 @@ func promoted(d *draft) bool {
 	if d.share < weights.ShareAll {
 		d.reopen()
 		return false
+	}
+	if d.status.OutcomeReason == v1alpha1.ReasonUnhealthy {
+		d.done(v1alpha1.ReasonPromoted, "revision %q serves everything again, since stable was unhealthy when the traffic returned to it: %s. Repair stable, then give the finish command", d.status.Revision, d.status.OutcomeMessage)
+		return true
 	}
 	d.done(v1alpha1.ReasonPromoted, "revision %q has passed the plan and serves everything: update stable to it, then give the finish command", d.status.Revision)
 	return true
@@ -43,7 +49,12 @@ func ramping(d *draft) bool {
 		return true
 	}
 	if present > 0 && !d.obs.Verdict.RampReady {
-		d.wait(v1alpha1.ReasonAwaitingEvidence, "%s: %s", d.at(present, target), d.obs.Verdict.RampWait)
+		if d.obs.Verdict.Reason == v1alpha1.ReasonAwaitingWindow {
+			// As expected of every step, and not worth another write of the status.
+			d.transitionAt = d.status.Share.ConfirmedAt.Add(d.plan.interval)
+			return true
+		}
+		d.wait(v1alpha1.ReasonAwaitingEvidence, "%s: %s", d.at(present, target), d.awaited("health.minRampRequests", d.minRampRequests()))
 		return true
 	}
 	d.raise(weights.NextRaise(present, target, d.plan.limits))
@@ -81,10 +92,10 @@ func (d *draft) testedReady() bool {
 
 func (d *draft) waitForEndpoint() {
 	if d.returning() {
-		d.wait(v1alpha1.ReasonStableNotReady, "the stable Service %q has no ready endpoint, so the traffic cannot return to it: make its pods ready", d.obs.Spec.Stable.Service)
+		d.wait(v1alpha1.ReasonStableNotReady, "the stable Service %q has no ready endpoint, so the traffic cannot return to it: make its pods ready", service(d.obs.Spec.Stable))
 		return
 	}
-	d.wait(v1alpha1.ReasonCanaryNotReady, "the canary Service %q has no ready endpoint, so no traffic is sent to it: make its pods ready", d.obs.Spec.Canary.Service)
+	d.wait(v1alpha1.ReasonCanaryNotReady, "the canary Service %q has no ready endpoint, so no traffic is sent to it: make its pods ready", service(d.obs.Spec.Canary))
 }
 
 // raise records a raise of the track under test, to be written now.
@@ -99,7 +110,7 @@ func (d *draft) raise(part weights.Share) {
 	} else {
 		d.event(false, v1alpha1.ReasonShareRaised, "the canary's share goes from %s to %s percent in stage %s", percent(from), percent(part), d.status.Stage.Position)
 	}
-	d.wait(v1alpha1.ReasonRouteNotConfirmed, "the routes are being set to %s percent for the canary", percent(d.share))
+	d.waitForRoutes()
 }
 
 // soaking waits until the stage's share has been held for long enough.
@@ -126,7 +137,7 @@ func awaitingApproval(d *draft) bool {
 		return false
 	}
 	d.phase = v1alpha1.PhaseAwaitingApproval
-	d.wait(v1alpha1.ReasonAwaitingApproval, "%s: give the approve command for attempt %d, stage %d to go on", d.at(d.share, d.target().share), d.status.Attempt, d.status.Stage.Index)
+	d.wait(v1alpha1.ReasonAwaitingApproval, "%s: give the approve command to go on (for attempt %d and stage index %d)", d.at(d.share, d.target().share), d.status.Attempt, d.status.Stage.Index)
 	return true
 }
 
@@ -134,7 +145,7 @@ func awaitingApproval(d *draft) bool {
 func gate(d *draft) bool {
 	present := d.tested(d.share)
 	if !d.obs.Verdict.StageReady {
-		d.wait(v1alpha1.ReasonAwaitingEvidence, "%s: %s", d.at(present, d.target().share), d.obs.Verdict.StageWait)
+		d.wait(v1alpha1.ReasonAwaitingEvidence, "%s: %s", d.at(present, d.target().share), d.awaited("health.minRequests", d.minRequests()))
 		return true
 	}
 	if at := d.status.Share.ConfirmedAt.Add(d.plan.interval); d.now.Before(at) && present < weights.ShareAll {
@@ -143,6 +154,37 @@ func gate(d *draft) bool {
 		return true
 	}
 	return false
+}
+
+// awaited says what the verdict lacks, without its numbers: those change with every
+// sample, and live evidence is no status.
+func (d *draft) awaited(field string, requests int64) string {
+	v := d.obs.Verdict
+	switch v.Reason {
+	case v1alpha1.ReasonAwaitingWindow:
+		return "waiting for the first full window at this share"
+	case v1alpha1.ReasonInsufficientRequests, v1alpha1.ReasonChecksPassed:
+		return fmt.Sprintf("waiting for %d requests at this share (%s)", requests, field)
+	case v1alpha1.ReasonBreach:
+		return fmt.Sprintf("waiting for the breach of %s to end, or to last for onUnhealthy.for", v.Check)
+	case "":
+		return "waiting for the first verdict"
+	}
+	return fmt.Sprintf("there is no verdict (%s), see the condition Healthy", v.Reason)
+}
+
+func (d *draft) minRequests() int64 {
+	if h := d.obs.Spec.Health; h != nil {
+		return h.MinRequests
+	}
+	return 0
+}
+
+func (d *draft) minRampRequests() int64 {
+	if h := d.obs.Spec.Health; h != nil {
+		return h.MinRampRequests
+	}
+	return 0
 }
 
 // advance leaves the stage: for the next one, or as promoted or completed.

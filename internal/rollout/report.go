@@ -59,7 +59,7 @@ func (d *draft) reportRoutes() {
 	high, seen := weights.ShareNone, false
 	for i, r := range d.obs.Routes {
 		s := *d.routeStatus(i)
-		s.Reason, s.Message = routeReason(r)
+		s.Reason, s.Message = d.routeReason(r)
 		if r.Found && s.UID == "" {
 			s.UID = r.UID
 		}
@@ -80,7 +80,7 @@ func (d *draft) reportRoutes() {
 	}
 }
 
-func routeReason(r Route) (reason, message string) {
+func (d *draft) routeReason(r Route) (reason, message string) {
 	switch {
 	case !r.Found:
 		return v1alpha1.ReasonRouteMissing, "there is no such route"
@@ -92,6 +92,11 @@ func routeReason(r Route) (reason, message string) {
 		return v1alpha1.ReasonNotAccepted, clip(r.Acceptance.Message)
 	case r.Acceptance.State == route.NotResolved:
 		return v1alpha1.ReasonNotResolved, clip(r.Acceptance.Message)
+	case d.underWay(r):
+		if changed := d.status.Share.ChangedAt; changed != nil && d.now.Before(changed.Add(confirmGrace)) {
+			d.wakeAt(changed.Add(confirmGrace))
+		}
+		return v1alpha1.ReasonRouteNotConfirmed, "the weights are on their way to the gateways"
 	case r.Acceptance.State == route.Pending:
 		return v1alpha1.ReasonRouteNotConfirmed, clip(r.Acceptance.Message)
 	}
@@ -104,15 +109,15 @@ func routeReason(r Route) (reason, message string) {
 func (d *draft) reportVerdict() {
 	v := d.obs.Verdict
 	old := d.status.Verdict
-	if v.State == "" || !d.known || d.fresh || (old != nil && v.Reason == v1alpha1.ReasonAwaitingWindow) {
+	if v.State == "" || !d.known || d.fresh || v.Reason == v1alpha1.ReasonAwaitingWindow {
 		return
 	}
 	if old != nil && old.State == v.State && old.Reason == v.Reason && old.Check == v.Check {
 		return
 	}
-	early := v.State == v1alpha1.VerdictUnknown && (v.Reason == v1alpha1.ReasonInsufficientRequests || v.Reason == v1alpha1.ReasonAwaitingWindow)
+	early := v.State == v1alpha1.VerdictUnknown && v.Reason == v1alpha1.ReasonInsufficientRequests
 	fine := early || v.State == v1alpha1.VerdictHealthy
-	wasFine := old == nil || old.State == v1alpha1.VerdictHealthy || old.Reason == v1alpha1.ReasonInsufficientRequests || old.Reason == v1alpha1.ReasonAwaitingWindow
+	wasFine := old == nil || old.State == v1alpha1.VerdictHealthy || old.Reason == v1alpha1.ReasonInsufficientRequests
 	if fine && wasFine && !d.moved && old != nil && (early || d.inMidRamp()) {
 		return
 	}
@@ -155,17 +160,25 @@ func (d *draft) conditions() {
 }
 
 func (d *draft) routeCondition() {
+	reason, message := "", ""
 	for _, r := range d.obs.Routes {
-		if reason, message := routeReason(r); reason != "" {
-			status := metav1.ConditionFalse
-			if reason == v1alpha1.ReasonRouteNotConfirmed {
-				status = metav1.ConditionUnknown
-			}
-			d.condition(v1alpha1.ConditionRouteAccepted, status, reason, fmt.Sprintf("%s %q: %s", r.Kind, r.Name, message))
-			return
+		// A rejection comes first: its duration decides on a rollback.
+		if is, text := d.routeReason(r); is != "" && (reason == "" || rejects(is) && !rejects(reason)) {
+			reason, message = is, fmt.Sprintf("%s %q: %s", r.Kind, r.Name, text)
 		}
 	}
-	d.condition(v1alpha1.ConditionRouteAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted, "every gateway takes the routes and resolves their backends")
+	status := metav1.ConditionFalse
+	switch reason {
+	case "":
+		status, reason, message = metav1.ConditionTrue, v1alpha1.ReasonAccepted, "every gateway takes the routes and resolves their backends"
+	case v1alpha1.ReasonRouteNotConfirmed:
+		status = metav1.ConditionUnknown
+	}
+	if c := meta.FindStatusCondition(d.status.Conditions, v1alpha1.ConditionRouteAccepted); c != nil && rejects(reason) != rejects(c.Reason) {
+		// The time of the condition is that of the rejection, whatever was wrong before.
+		c.LastTransitionTime = second(d.now)
+	}
+	d.condition(v1alpha1.ConditionRouteAccepted, status, reason, message)
 }
 
 func (d *draft) healthCondition() {
@@ -192,6 +205,6 @@ func (d *draft) condition(kind string, status metav1.ConditionStatus, reason, me
 	}
 	meta.SetStatusCondition(&d.status.Conditions, metav1.Condition{
 		Type: kind, Status: status, Reason: reason, Message: message,
-		ObservedGeneration: d.obs.Generation, LastTransitionTime: metav1.NewTime(d.now.UTC().Truncate(time.Second)),
+		ObservedGeneration: d.obs.Generation, LastTransitionTime: second(d.now),
 	})
 }

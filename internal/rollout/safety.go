@@ -40,8 +40,8 @@ func trackUnready(d *draft) bool {
 	case d.returning() && !d.obs.StableReady:
 		if d.setShare(weights.ShareAll) {
 			d.writes = WriteAll
-			d.event(true, v1alpha1.ReasonStableNotReady, "the stable Service %q has no ready endpoint: all traffic goes to the canary again", d.obs.Spec.Stable.Service)
-			d.wait(v1alpha1.ReasonStableNotReady, "the stable Service %q has no ready endpoint, so the canary serves everything until it has one", d.obs.Spec.Stable.Service)
+			d.event(true, v1alpha1.ReasonStableNotReady, "the stable Service %q has no ready endpoint: all traffic goes to the canary again", service(d.obs.Spec.Stable))
+			d.waitForRoutes()
 		}
 		return true
 	case !d.returning() && !d.obs.CanaryReady:
@@ -51,8 +51,8 @@ func trackUnready(d *draft) bool {
 			if d.status.Outcome == v1alpha1.OutcomePromoted && d.planErr == nil {
 				d.reopen()
 			}
-			d.event(true, v1alpha1.ReasonCanaryNotReady, "the canary Service %q has no ready endpoint: its share goes from %s to 0 percent", d.obs.Spec.Canary.Service, percent(from))
-			d.wait(v1alpha1.ReasonCanaryNotReady, "the canary Service %q has no ready endpoint, so no traffic is sent to it", d.obs.Spec.Canary.Service)
+			d.event(true, v1alpha1.ReasonCanaryNotReady, "the canary Service %q has no ready endpoint: its share goes from %s to 0 percent", service(d.obs.Spec.Canary), percent(from))
+			d.waitForRoutes()
 		}
 		return true
 	}
@@ -68,7 +68,7 @@ func routeUnresolved(d *draft) bool {
 	}
 	since := d.now
 	c := meta.FindStatusCondition(d.status.Conditions, v1alpha1.ConditionRouteAccepted)
-	if c != nil && c.Status == metav1.ConditionFalse && (c.Reason == v1alpha1.ReasonNotAccepted || c.Reason == v1alpha1.ReasonNotResolved) {
+	if c != nil && c.Status == metav1.ConditionFalse && rejects(c.Reason) {
 		// Conditions keep whole seconds: one more makes sure that the time has passed.
 		since = c.LastTransitionTime.Add(time.Second)
 	}
@@ -81,6 +81,11 @@ func routeUnresolved(d *draft) bool {
 	return true
 }
 
+// rejects tells whether a reason of RouteAccepted says that a gateway rejects a route.
+func rejects(reason string) bool {
+	return reason == v1alpha1.ReasonNotAccepted || reason == v1alpha1.ReasonNotResolved
+}
+
 // rejection says which gateway rejects a route, or is empty.
 func (d *draft) rejection() string {
 	for _, r := range d.obs.Routes {
@@ -91,9 +96,11 @@ func (d *draft) rejection() string {
 	return ""
 }
 
-// unhealthy acts on a verdict that is bad beyond doubt.
+// unhealthy acts on a verdict that is bad beyond doubt. The verdict is about the
+// share that was recorded: that the traffic is gone by now, because a person took
+// it away or the pods died, makes it no better.
 func unhealthy(d *draft) bool {
-	if d.obs.Verdict.State != v1alpha1.VerdictUnhealthy || d.tested(d.share) == 0 {
+	if d.obs.Verdict.State != v1alpha1.VerdictUnhealthy || d.judged == 0 || !d.open() {
 		return false
 	}
 	if !d.returning() {
@@ -103,10 +110,12 @@ func unhealthy(d *draft) bool {
 	if !d.setShare(weights.ShareAll) {
 		return true
 	}
-	d.status.Outcome, d.status.OutcomeReason, d.status.OutcomeMessage = v1alpha1.OutcomePromoted, v1alpha1.ReasonPromoted, "stable was unhealthy: "+clip(d.obs.Verdict.Message)
+	d.status.Outcome, d.status.OutcomeReason, d.status.OutcomeMessage = v1alpha1.OutcomePromoted, v1alpha1.ReasonUnhealthy, clip(d.obs.Verdict.Message)
+	// From here on the canary is judged again.
+	d.status.Verdict, d.fresh, d.moved = nil, true, true
 	d.writes = WriteAll
 	d.event(true, v1alpha1.ReasonUnhealthy, "stable is unhealthy: the canary serves everything again: %s", d.obs.Verdict.Message)
-	d.done(v1alpha1.ReasonPromoted, "the canary serves everything; stable was unhealthy when the traffic returned to it: repair it and give the finish command again")
+	d.waitForRoutes()
 	return true
 }
 

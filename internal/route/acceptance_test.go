@@ -12,7 +12,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
-	. "github.com/weightedrollout/weightedrollout/internal/route"
+	"github.com/weightedrollout/weightedrollout/internal/route"
 )
 
 // said is a condition in YAML, in a few words: "True 3" or "False 3 Reason message".
@@ -34,7 +34,7 @@ func reported(ref, controller, accepted, resolved string) string {
 // attached is a route of generation 3 with these parentRefs and status.parents.
 func attached(t *testing.T, refs string, parents ...string) *gatewayv1.HTTPRoute {
 	t.Helper()
-	return route(t, fmt.Sprintf(`
+	return parse(t, fmt.Sprintf(`
 metadata: {name: web, namespace: shop, generation: 3}
 spec: {parentRefs: [%s]}
 status: {parents: [%s]}
@@ -48,76 +48,76 @@ func TestAccepted(t *testing.T) {
 		name    string
 		refs    string
 		parents []string
-		state   AcceptanceState
+		state   route.AcceptanceState
 		message string
 	}{
-		{"taken", "{name: gw}", []string{good}, Confirmed, "accepted by " + who},
-		{"a later generation", "{name: gw}", []string{reported(gw, "c.io/x", "True 4", "True 5")}, Confirmed, "accepted by " + who},
-		{"one behind", "{name: gw}", []string{reported(gw, "c.io/x", "True 2", "True 2")}, Pending, who + " has not seen the present generation of the route"},
-		{"one condition behind", "{name: gw}", []string{reported(gw, "c.io/x", "True 3", "True 2")}, Pending, who + " has not seen the present generation of the route"},
-		{"no generation", "{name: gw}", []string{reported(gw, "c.io/x", "True 0", "True 0")}, Pending, who + " reports no generation, so it is not known which one it speaks of"},
-		{"no status", "{name: gw}", nil, Pending, "no controller reports on Gateway shop/gw"},
-		{"no conditions", "{name: gw}", []string{entry(gw, "c.io/x")}, Pending, who + " does not report Accepted; " + who + " does not report ResolvedRefs"},
-		{"no parents", "", []string{good}, Pending, "the route is attached to no gateway: spec.parentRefs is empty"},
+		{"taken", "{name: gw}", []string{good}, route.Confirmed, "accepted by " + who},
+		{"a later generation", "{name: gw}", []string{reported(gw, "c.io/x", "True 4", "True 5")}, route.Confirmed, "accepted by " + who},
+		{"one behind", "{name: gw}", []string{reported(gw, "c.io/x", "True 2", "True 2")}, route.Pending, who + " has not seen the present generation of the route"},
+		{"one condition behind", "{name: gw}", []string{reported(gw, "c.io/x", "True 3", "True 2")}, route.Pending, who + " has not seen the present generation of the route"},
+		{"no generation", "{name: gw}", []string{reported(gw, "c.io/x", "True 0", "True 0")}, route.Pending, who + " reports no generation, so it is not known which one it speaks of"},
+		{"no status", "{name: gw}", nil, route.Pending, "no controller reports on Gateway shop/gw"},
+		{"no conditions", "{name: gw}", []string{entry(gw, "c.io/x")}, route.Pending, who + " does not report Accepted; " + who + " does not report ResolvedRefs"},
+		{"no parents", "", []string{good}, route.Pending, "the route is attached to no gateway: spec.parentRefs is empty"},
 		{
 			"rejected", "{name: gw}", []string{reported(gw, "c.io/x", "False 3 NotAllowedByListeners not from this namespace", "True 3")},
-			NotAccepted, who + " says: Accepted is False: NotAllowedByListeners: not from this namespace",
+			route.NotAccepted, who + " says: Accepted is False: NotAllowedByListeners: not from this namespace",
 		},
 		{
 			"not resolved", "{name: gw}", []string{reported(gw, "c.io/x", "True 3", "False 3 BackendNotFound no Service web-canary")},
-			NotResolved, who + " says: ResolvedRefs is False: BackendNotFound: no Service web-canary",
+			route.NotResolved, who + " says: ResolvedRefs is False: BackendNotFound: no Service web-canary",
 		},
 		{
 			"rejected outweighs not resolved", "{name: gw}, {name: b}",
 			[]string{reported(gw, "c.io/x", "True 3", "False 3 BackendNotFound m"), reported("name: b", "c.io/x", "False 3 R m", "True 2")},
-			NotAccepted, "Gateway shop/b (controller c.io/x) says: Accepted is False: R: m",
+			route.NotAccepted, "Gateway shop/b (controller c.io/x) says: Accepted is False: R: m",
 		},
 		{
 			"an older generation was rejected", "{name: gw}", []string{reported(gw, "c.io/x", "False 2 R m", "True 3")},
-			Pending, who + " has not seen the present generation of the route: Accepted is False: R: m",
+			route.Pending, who + " has not seen the present generation of the route: Accepted is False: R: m",
 		},
 		{
 			"some generation was not resolved", "{name: gw}", []string{reported(gw, "c.io/x", "True 0", "False 0 R m")},
-			Pending, who + " reports no generation, so it is not known which one it speaks of; " + who + " reports no generation, so it is not known which one it speaks of: ResolvedRefs is False: R: m",
+			route.Pending, who + " reports no generation, so it is not known which one it speaks of; " + who + " reports no generation, so it is not known which one it speaks of: ResolvedRefs is False: R: m",
 		},
-		{"not known to be accepted", "{name: gw}", []string{reported(gw, "c.io/x", "Unknown 3 R m", "True 3")}, NotAccepted, who + " says: Accepted is Unknown: R: m"},
-		{"not looked at", "{name: gw}", []string{reported(gw, "c.io/x", "Unknown 3 Pending m", "True 3")}, Pending, who + " says: Accepted is Unknown: Pending: m"},
-		{"not known to be resolved", "{name: gw}", []string{reported(gw, "c.io/x", "True 3", "Unknown 3 R m")}, Pending, who + " says: ResolvedRefs is Unknown: R: m"},
+		{"not known to be accepted", "{name: gw}", []string{reported(gw, "c.io/x", "Unknown 3 R m", "True 3")}, route.NotAccepted, who + " says: Accepted is Unknown: R: m"},
+		{"not looked at", "{name: gw}", []string{reported(gw, "c.io/x", "Unknown 3 Pending m", "True 3")}, route.Pending, who + " says: Accepted is Unknown: Pending: m"},
+		{"not known to be resolved", "{name: gw}", []string{reported(gw, "c.io/x", "True 3", "Unknown 3 R m")}, route.Pending, who + " says: ResolvedRefs is Unknown: R: m"},
 		{
 			"one of two parents", "{name: gw}, {name: gw, sectionName: https}", []string{good},
-			Pending, `no controller reports on Gateway shop/gw section "https"`,
+			route.Pending, `no controller reports on Gateway shop/gw section "https"`,
 		},
 		{
 			"one of two controllers", "{name: gw}", []string{good, reported(gw, "c.io/a", "True 2", "True 3")},
-			Pending, "Gateway shop/gw (controller c.io/a) has not seen the present generation of the route",
+			route.Pending, "Gateway shop/gw (controller c.io/a) has not seen the present generation of the route",
 		},
 		{
 			"two controllers", "{name: gw}", []string{good, reported(gw, "c.io/a", "True 3", "True 3")},
-			Confirmed, "accepted by Gateway shop/gw (controller c.io/a); " + who,
+			route.Confirmed, "accepted by Gateway shop/gw (controller c.io/a); " + who,
 		},
 		{
 			"an entry that the spec does not name", "{name: gw}",
 			[]string{good, reported("name: gone", "c.io/x", "False 3 R m", "False 3 R m"), reported("name: gw, port: 443", "c.io/x", "False 3 R m", "False 3 R m")},
-			Confirmed, "accepted by " + who,
+			route.Confirmed, "accepted by " + who,
 		},
 		{
 			"defaults spelled out in status", "{name: gw}",
 			[]string{reported("group: gateway.networking.k8s.io, kind: Gateway, namespace: shop, name: gw", "c.io/x", "True 3", "True 3")},
-			Confirmed, "accepted by " + who,
+			route.Confirmed, "accepted by " + who,
 		},
 		{
 			"defaults spelled out in the spec", "{group: gateway.networking.k8s.io, kind: Gateway, namespace: shop, name: gw}", []string{good},
-			Confirmed, "accepted by " + who,
+			route.Confirmed, "accepted by " + who,
 		},
-		{"another namespace", "{name: gw, namespace: infra}", []string{good}, Pending, "no controller reports on Gateway infra/gw"},
-		{"another port", "{name: gw, port: 443}", []string{good}, Pending, "no controller reports on Gateway shop/gw port 443"},
-		{"the core group is not the default one", `{group: "", kind: Service, name: gw}`, []string{good}, Pending, "no controller reports on Service shop/gw"},
-		{"another group", "{group: x.io, kind: Mesh, name: gw}", []string{good}, Pending, "no controller reports on Mesh.x.io shop/gw"},
-		{"the same parent twice", "{name: gw}, {name: gw, namespace: shop}", []string{good}, Confirmed, "accepted by " + who},
+		{"another namespace", "{name: gw, namespace: infra}", []string{good}, route.Pending, "no controller reports on Gateway infra/gw"},
+		{"another port", "{name: gw, port: 443}", []string{good}, route.Pending, "no controller reports on Gateway shop/gw port 443"},
+		{"the core group is not the default one", `{group: "", kind: Service, name: gw}`, []string{good}, route.Pending, "no controller reports on Service shop/gw"},
+		{"another group", "{group: x.io, kind: Mesh, name: gw}", []string{good}, route.Pending, "no controller reports on Mesh.x.io shop/gw"},
+		{"the same parent twice", "{name: gw}, {name: gw, namespace: shop}", []string{good}, route.Confirmed, "accepted by " + who},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			want := Acceptance{State: tc.state, Message: tc.message, Generation: 3}
-			if diff := cmp.Diff(want, Accepted(attached(t, tc.refs, tc.parents...), ConfirmGeneration)); diff != "" {
+			want := route.Acceptance{State: tc.state, Message: tc.message, Generation: 3}
+			if diff := cmp.Diff(want, route.Accepted(attached(t, tc.refs, tc.parents...), route.ConfirmGeneration)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -129,28 +129,28 @@ func TestAcceptedWhateverTheGeneration(t *testing.T) {
 	for _, tc := range []struct {
 		name               string
 		accepted, resolved string
-		state              AcceptanceState
+		state              route.AcceptanceState
 	}{
-		{"no generation", "True 0", "True 0", Confirmed},
-		{"one behind", "True 2", "True 2", Confirmed},
-		{"rejected", "False 0 R m", "True 0", NotAccepted},
-		{"not resolved", "True 0", "False 0 R m", NotResolved},
-		{"not looked at", "Unknown 0 Pending m", "True 0", Pending},
+		{"no generation", "True 0", "True 0", route.Confirmed},
+		{"one behind", "True 2", "True 2", route.Confirmed},
+		{"rejected", "False 0 R m", "True 0", route.NotAccepted},
+		{"not resolved", "True 0", "False 0 R m", route.NotResolved},
+		{"not looked at", "Unknown 0 Pending m", "True 0", route.Pending},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got := Accepted(attached(t, "{name: gw}", reported(gw, "c.io/x", tc.accepted, tc.resolved)), ConfirmAccepted)
+			got := route.Accepted(attached(t, "{name: gw}", reported(gw, "c.io/x", tc.accepted, tc.resolved)), route.ConfirmAccepted)
 			if got.State != tc.state {
 				t.Errorf("%s (%s), want %s", got.State, got.Message, tc.state)
 			}
 		})
 	}
-	if got := Accepted(attached(t, "{name: gw}"), ConfirmAccepted); got.State != Pending {
+	if got := route.Accepted(attached(t, "{name: gw}"), route.ConfirmAccepted); got.State != route.Pending {
 		t.Errorf("without a status: %s, want Pending", got.State)
 	}
 }
 
 func TestAcceptedWithoutRoute(t *testing.T) {
-	if got := Accepted(nil, ConfirmAccepted); got.State != Pending || got.Message == "" {
+	if got := route.Accepted(nil, route.ConfirmAccepted); got.State != route.Pending || got.Message == "" {
 		t.Errorf("got %+v, want Pending and a message", got)
 	}
 }
@@ -168,10 +168,10 @@ func TestAcceptedMessage(t *testing.T) {
 			}},
 		})
 	}
-	first := Accepted(r, ConfirmGeneration)
+	first := route.Accepted(r, route.ConfirmGeneration)
 	slices.Reverse(r.Spec.ParentRefs)
 	slices.Reverse(r.Status.Parents[3:])
-	if diff := cmp.Diff(first, Accepted(r, ConfirmGeneration)); diff != "" {
+	if diff := cmp.Diff(first, route.Accepted(r, route.ConfirmGeneration)); diff != "" {
 		t.Errorf("in another order (-first +second):\n%s", diff)
 	}
 	m := first.Message
@@ -184,23 +184,23 @@ func TestAcceptedMessage(t *testing.T) {
 }
 
 func TestAcceptanceReason(t *testing.T) {
-	for state, want := range map[AcceptanceState]string{
-		Confirmed: v1alpha1.ReasonAccepted, Pending: v1alpha1.ReasonRouteNotConfirmed,
-		NotAccepted: v1alpha1.ReasonNotAccepted, NotResolved: v1alpha1.ReasonNotResolved, "": v1alpha1.ReasonRouteNotConfirmed,
+	for state, want := range map[route.AcceptanceState]string{
+		route.Confirmed: v1alpha1.ReasonAccepted, route.Pending: v1alpha1.ReasonRouteNotConfirmed,
+		route.NotAccepted: v1alpha1.ReasonNotAccepted, route.NotResolved: v1alpha1.ReasonNotResolved, "": v1alpha1.ReasonRouteNotConfirmed,
 	} {
-		if got := (Acceptance{State: state}).Reason(); got != want {
+		if got := (route.Acceptance{State: state}).Reason(); got != want {
 			t.Errorf("%q: %s, want %s", state, got, want)
 		}
 	}
 }
 
 func TestParseConfirmMode(t *testing.T) {
-	for _, mode := range []ConfirmMode{ConfirmGeneration, ConfirmAccepted} {
-		if got, err := ParseConfirmMode(mode.String()); got != mode || err != nil {
+	for _, mode := range []route.ConfirmMode{route.ConfirmGeneration, route.ConfirmAccepted} {
+		if got, err := route.ParseConfirmMode(mode.String()); got != mode || err != nil {
 			t.Errorf("%s: %v, %v", mode, got, err)
 		}
 	}
-	if got, err := ParseConfirmMode("Accepted "); err == nil {
+	if got, err := route.ParseConfirmMode("Accepted "); err == nil {
 		t.Errorf("got %v, want an error", got)
 	}
 }

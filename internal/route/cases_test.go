@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
-	. "github.com/weightedrollout/weightedrollout/internal/route"
+	"github.com/weightedrollout/weightedrollout/internal/route"
 	"github.com/weightedrollout/weightedrollout/internal/weights"
 )
 
@@ -36,14 +36,14 @@ func TestWeightsAreReadAsParts(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			doc := document(t, tc.text)
-			if low, high := Inspect(decode(t, doc), nil, pair).Observed(); low != tc.want || high != tc.want {
+			if low, high := route.Inspect(decode(t, doc), nil, pair).Observed(); low != tc.want || high != tc.want {
 				t.Errorf("observed %s to %s, want %s", low, high, tc.want)
 			}
 			after, _ := write(t, doc, nil, weights.ShareNone)
 			for _, share := range append([]weights.Share{weights.ShareNone}, plan...) {
 				after, _ = write(t, after, nil, share)
-				i := Inspect(decode(t, after), nil, pair)
-				want := []ManagedRule{{StableRef: 0, CanaryRef: 1, StableWeight: int32(100 - share/100), CanaryWeight: int32(share / 100)}}
+				i := route.Inspect(decode(t, after), nil, pair)
+				want := []route.ManagedRule{{StableRef: 0, CanaryRef: 1, StableWeight: int32(100 - share/100), CanaryWeight: int32(share / 100)}}
 				if diff := cmp.Diff(want, i.Rules); diff != "" {
 					t.Errorf("at %s (-want +got):\n%s", share, diff)
 				}
@@ -97,7 +97,7 @@ func TestAllZeroIsHealed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			doc := document(t, text)
-			if Inspect(decode(t, doc), nil, pair).Matches(weights.ShareNone) {
+			if route.Inspect(decode(t, doc), nil, pair).Matches(weights.ShareNone) {
 				t.Error("0 and 0 match a share of 0")
 			}
 			after, _ := write(t, doc, nil, weights.ShareNone)
@@ -154,7 +154,7 @@ func TestSeveralRules(t *testing.T) {
 func TestOneRuleHasDrifted(t *testing.T) {
 	doc, _ := write(t, document(t, withRules(severalRules)), nil, percent(5))
 	drifted := bytes.Replace(doc, []byte(`"weight":95`), []byte(`"weight":20`), 1)
-	i := Inspect(decode(t, drifted), nil, pair)
+	i := route.Inspect(decode(t, drifted), nil, pair)
 	if low, high := i.Observed(); low != percent(5) || high != percent(20) {
 		t.Errorf("observed %s to %s, want 5%% to 20%%", low, high)
 	}
@@ -192,7 +192,7 @@ func TestHeaderMatchedRule(t *testing.T) {
 
 // A backend that a rule lists twice is refused, with the rule's index.
 func TestDuplicateBackend(t *testing.T) {
-	r := route(t, withRules(`
+	r := parse(t, withRules(`
   - backendRefs:
     - {name: web-stable, port: 80, weight: 100}
     - {name: web-canary, port: 80, weight: 0}
@@ -201,8 +201,8 @@ func TestDuplicateBackend(t *testing.T) {
       weight: 0
       filters: [{type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: a, value: b}]}}]
 `))
-	i := Inspect(r, nil, pair)
-	want := &Problem{
+	i := route.Inspect(r, nil, pair)
+	want := &route.Problem{
 		Reason:  v1alpha1.ReasonDuplicateBackendRef,
 		Message: "HTTPRoute shop/web: rule 0 lists shop/web-canary:80 2 times: keep one entry of each backend per rule",
 	}
@@ -267,7 +267,7 @@ status: {parents: [], x-test: keep}
 	}
 	r := decode(t, last)
 	share := weights.ShareNone
-	patch, err := Inspect(r, nil, pair).Release(r, &share, owner)
+	patch, err := route.Inspect(r, nil, pair).Release(r, &share, owner)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,20 +278,20 @@ status: {parents: [], x-test: keep}
 
 // One Service with two ports is two backends; one with one port is none.
 func TestOneServiceForBoth(t *testing.T) {
-	r := route(t, withRules(`
+	r := parse(t, withRules(`
   - backendRefs:
     - {name: web, port: 80, weight: 100}
     - {name: web, port: 8080, weight: 0}
 `))
-	ports := Pair{Stable: Backend{Service: "web", Port: 80}, Canary: Backend{Service: "web", Port: 8080}}
-	i := Inspect(r, nil, ports)
-	if diff := cmp.Diff([]ManagedRule{{StableRef: 0, CanaryRef: 1, StableWeight: 100}}, i.Rules); i.Problem != nil || diff != "" {
+	ports := route.Pair{Stable: route.Backend{Service: "web", Port: 80}, Canary: route.Backend{Service: "web", Port: 8080}}
+	i := route.Inspect(r, nil, ports)
+	if diff := cmp.Diff([]route.ManagedRule{{StableRef: 0, CanaryRef: 1, StableWeight: 100}}, i.Rules); i.Problem != nil || diff != "" {
 		t.Errorf("problem %v, rules (-want +got):\n%s", i.Problem, diff)
 	}
 
-	same := Pair{Stable: Backend{Service: "web", Port: 80}, Canary: Backend{Namespace: "shop", Service: "web", Port: 80}}
-	i = Inspect(r, nil, same)
-	want := &Problem{
+	same := route.Pair{Stable: route.Backend{Service: "web", Port: 80}, Canary: route.Backend{Namespace: "shop", Service: "web", Port: 80}}
+	i = route.Inspect(r, nil, same)
+	want := &route.Problem{
 		Reason:  v1alpha1.ReasonInvalidSpec,
 		Message: "stable and canary are both shop/web:80: traffic cannot be divided between a backend and itself",
 	}

@@ -15,14 +15,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
-	. "github.com/weightedrollout/weightedrollout/internal/route"
+	"github.com/weightedrollout/weightedrollout/internal/route"
 	"github.com/weightedrollout/weightedrollout/internal/weights"
 )
 
 // pair is the one of the examples; the namespaces are the route's own.
-var pair = Pair{
-	Stable: Backend{Service: "web-stable", Port: 80},
-	Canary: Backend{Service: "web-canary", Port: 80},
+var pair = route.Pair{
+	Stable: route.Backend{Service: "web-stable", Port: 80},
+	Canary: route.Backend{Service: "web-canary", Port: 80},
 }
 
 const owner = "web"
@@ -70,7 +70,7 @@ func decode(t *testing.T, doc []byte) *gatewayv1.HTTPRoute {
 	return r
 }
 
-func route(t *testing.T, text string) *gatewayv1.HTTPRoute {
+func parse(t *testing.T, text string) *gatewayv1.HTTPRoute {
 	t.Helper()
 	return decode(t, document(t, text))
 }
@@ -93,7 +93,7 @@ func apply(t *testing.T, doc, patch []byte) []byte {
 func write(t *testing.T, doc []byte, ruleNames []string, share weights.Share) (after, patch []byte) {
 	t.Helper()
 	r := decode(t, doc)
-	patch, err := Inspect(r, ruleNames, pair).Patch(r, share, owner)
+	patch, err := route.Inspect(r, ruleNames, pair).Patch(r, share, owner)
 	if err != nil {
 		t.Fatal(err)
 	}

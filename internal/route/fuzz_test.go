@@ -9,7 +9,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	kjson "sigs.k8s.io/json"
 
-	. "github.com/weightedrollout/weightedrollout/internal/route"
+	"github.com/weightedrollout/weightedrollout/internal/route"
 	"github.com/weightedrollout/weightedrollout/internal/weights"
 )
 
@@ -55,7 +55,7 @@ func FuzzInspect(f *testing.F) {
 		if name != "" {
 			names = []string{name}
 		}
-		i := Inspect(r, names, pair)
+		i := route.Inspect(r, names, pair)
 		low, high := i.Observed()
 		if low < 0 || low > high || high > weights.ShareAll {
 			t.Errorf("observed %d to %d", low, high)
@@ -63,13 +63,13 @@ func FuzzInspect(f *testing.F) {
 		if i.Problem == nil && len(i.Rules) == 0 {
 			t.Error("neither a rule nor a problem")
 		}
-		for _, p := range []*Problem{i.Problem, i.Express(weights.Share(share))} {
+		for _, p := range []*route.Problem{i.Problem, i.Express(weights.Share(share))} {
 			if p != nil {
 				checkMessage(t, p.Message)
 			}
 		}
-		for _, mode := range []ConfirmMode{ConfirmGeneration, ConfirmAccepted} {
-			checkMessage(t, Accepted(r, mode).Message)
+		for _, mode := range []route.ConfirmMode{route.ConfirmGeneration, route.ConfirmAccepted} {
+			checkMessage(t, route.Accepted(r, mode).Message)
 		}
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
-	. "github.com/weightedrollout/weightedrollout/internal/route"
+	"github.com/weightedrollout/weightedrollout/internal/route"
 )
 
 func TestIdentification(t *testing.T) {
@@ -29,11 +29,11 @@ func TestIdentification(t *testing.T) {
 		{"another group", `{group: example.com, kind: Service, name: web-canary, port: 80, weight: 10}`, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			r := route(t, withRules("\n  - backendRefs: ["+stable+", "+tc.canary+"]\n"))
-			i := Inspect(r, nil, pair)
-			var want []ManagedRule
+			r := parse(t, withRules("\n  - backendRefs: ["+stable+", "+tc.canary+"]\n"))
+			i := route.Inspect(r, nil, pair)
+			var want []route.ManagedRule
 			if tc.ours {
-				want = []ManagedRule{{StableRef: 0, CanaryRef: 1, StableWeight: 90, CanaryWeight: 10}}
+				want = []route.ManagedRule{{StableRef: 0, CanaryRef: 1, StableWeight: 90, CanaryWeight: 10}}
 			}
 			if diff := cmp.Diff(want, i.Rules); diff != "" {
 				t.Errorf("rules (-want +got):\n%s", diff)
@@ -46,14 +46,14 @@ func TestIdentification(t *testing.T) {
 }
 
 func TestBackendInAnotherNamespace(t *testing.T) {
-	r := route(t, withRules(`
+	r := parse(t, withRules(`
   - backendRefs:
     - {name: web-stable, namespace: apps, port: 80, weight: 60}
     - {name: web-canary, port: 80, weight: 40}
 `))
-	across := Pair{Stable: Backend{Namespace: "apps", Service: "web-stable", Port: 80}, Canary: pair.Canary}
-	i := Inspect(r, nil, across)
-	if diff := cmp.Diff([]ManagedRule{{StableRef: 0, CanaryRef: 1, StableWeight: 60, CanaryWeight: 40}}, i.Rules); diff != "" {
+	across := route.Pair{Stable: route.Backend{Namespace: "apps", Service: "web-stable", Port: 80}, Canary: pair.Canary}
+	i := route.Inspect(r, nil, across)
+	if diff := cmp.Diff([]route.ManagedRule{{StableRef: 0, CanaryRef: 1, StableWeight: 60, CanaryWeight: 40}}, i.Rules); diff != "" {
 		t.Errorf("rules (-want +got):\n%s", diff)
 	}
 	if i.Pair.Canary.Namespace != "shop" {
@@ -62,7 +62,7 @@ func TestBackendInAnotherNamespace(t *testing.T) {
 }
 
 func TestThirdBackend(t *testing.T) {
-	r := route(t, withRules(`
+	r := parse(t, withRules(`
   - name: main
     backendRefs:
     - {name: other, port: 80}
@@ -70,8 +70,8 @@ func TestThirdBackend(t *testing.T) {
     - {name: web-canary, port: 80, weight: 1}
     - {group: example.com, kind: Bucket, name: web-stable, port: 80, weight: 5}
 `))
-	want := []ManagedRule{{Name: "main", StableRef: 1, CanaryRef: 2, StableWeight: 3, CanaryWeight: 1, Others: true, OthersWeight: 6}}
-	i := Inspect(r, nil, pair)
+	want := []route.ManagedRule{{Name: "main", StableRef: 1, CanaryRef: 2, StableWeight: 3, CanaryWeight: 1, Others: true, OthersWeight: 6}}
+	i := route.Inspect(r, nil, pair)
 	if diff := cmp.Diff(want, i.Rules); diff != "" || i.Problem != nil {
 		t.Errorf("problem %v, rules (-want +got):\n%s", i.Problem, diff)
 	}
@@ -129,7 +129,7 @@ func TestProblems(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			i := Inspect(route(t, withRules(tc.rules)), tc.only, pair)
+			i := route.Inspect(parse(t, withRules(tc.rules)), tc.only, pair)
 			var managed []int
 			for _, m := range i.Rules {
 				managed = append(managed, m.Index)
@@ -137,9 +137,9 @@ func TestProblems(t *testing.T) {
 			if diff := cmp.Diff(tc.managed, managed); diff != "" {
 				t.Errorf("managed rules (-want +got):\n%s", diff)
 			}
-			var want *Problem
+			var want *route.Problem
 			if tc.reason != "" {
-				want = &Problem{Reason: tc.reason, Message: tc.message}
+				want = &route.Problem{Reason: tc.reason, Message: tc.message}
 			}
 			if diff := cmp.Diff(want, i.Problem); diff != "" {
 				t.Errorf("problem (-want +got):\n%s", diff)
@@ -149,7 +149,7 @@ func TestProblems(t *testing.T) {
 }
 
 func TestNoRoute(t *testing.T) {
-	i := Inspect(nil, nil, pair)
+	i := route.Inspect(nil, nil, pair)
 	if i.Problem == nil || i.Problem.Reason != v1alpha1.ReasonRouteMissing {
 		t.Errorf("problem %v, want %s", i.Problem, v1alpha1.ReasonRouteMissing)
 	}
@@ -169,7 +169,7 @@ func TestMessagesAreBounded(t *testing.T) {
 	for n := range names {
 		names[n] = strings.Repeat("ü", 100) + string(rune('a'+n)) + "\n"
 	}
-	i := Inspect(route(t, plain(1, 1)), names, pair)
+	i := route.Inspect(parse(t, plain(1, 1)), names, pair)
 	if i.Problem == nil {
 		t.Fatal("no problem")
 	}

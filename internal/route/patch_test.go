@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
-	. "github.com/weightedrollout/weightedrollout/internal/route"
+	"github.com/weightedrollout/weightedrollout/internal/route"
 	"github.com/weightedrollout/weightedrollout/internal/weights"
 )
 
@@ -54,7 +54,7 @@ func TestTwoRolloutsOnOneRoute(t *testing.T) {
 	doc := document(t, withRules(severalRules))
 	patchAs := func(doc []byte, name string, rules ...string) []byte {
 		r := decode(t, doc)
-		patch, err := Inspect(r, rules, pair).Patch(r, percent(5), name)
+		patch, err := route.Inspect(r, rules, pair).Patch(r, percent(5), name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestTwoRolloutsOnOneRoute(t *testing.T) {
 	}
 	doc = apply(t, doc, patchAs(doc, "web", "a"))
 	doc = apply(t, doc, patchAs(doc, "api", "b"))
-	if diff := cmp.Diff([]string{"api", "web"}, Owners(decode(t, doc))); diff != "" {
+	if diff := cmp.Diff([]string{"api", "web"}, route.Owners(decode(t, doc))); diff != "" {
 		t.Errorf("owners (-want +got):\n%s", diff)
 	}
 	if a, b := patchAs(doc, "web", "a"), patchAs(doc, "api", "b"); a != nil || b != nil {
@@ -70,11 +70,11 @@ func TestTwoRolloutsOnOneRoute(t *testing.T) {
 	}
 
 	r := decode(t, doc)
-	patch, err := Inspect(r, []string{"a"}, pair).Release(r, nil, "web")
+	patch, err := route.Inspect(r, []string{"a"}, pair).Release(r, nil, "web")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"api"}, Owners(decode(t, apply(t, doc, patch)))); diff != "" {
+	if diff := cmp.Diff([]string{"api"}, route.Owners(decode(t, apply(t, doc, patch)))); diff != "" {
 		t.Errorf("owners after one left (-want +got):\n%s", diff)
 	}
 }
@@ -106,8 +106,8 @@ func TestRelease(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			r := route(t, tc.text)
-			patch, err := Inspect(r, nil, pair).Release(r, tc.share, owner)
+			r := parse(t, tc.text)
+			patch, err := route.Inspect(r, nil, pair).Release(r, tc.share, owner)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -123,8 +123,8 @@ func TestRelease(t *testing.T) {
 }
 
 func TestPatchErrors(t *testing.T) {
-	r := route(t, plain(80, 20))
-	i := Inspect(r, nil, pair)
+	r := parse(t, plain(80, 20))
+	i := route.Inspect(r, nil, pair)
 	later := r.DeepCopy()
 	later.ResourceVersion = "8"
 	fresh := r.DeepCopy()
@@ -136,7 +136,7 @@ func TestPatchErrors(t *testing.T) {
 	}{
 		{"another version", func() ([]byte, error) { return i.Patch(later, 0, owner) }, `HTTPRoute shop/web: inspected at resourceVersion "7", but the patch is for "8"`},
 		{"another version to release", func() ([]byte, error) { return i.Release(later, nil, owner) }, `HTTPRoute shop/web: inspected at resourceVersion "7", but the patch is for "8"`},
-		{"no version", func() ([]byte, error) { return Inspect(fresh, nil, pair).Patch(fresh, 0, owner) }, "HTTPRoute shop/web has no resourceVersion, so a stale write could not be told"},
+		{"no version", func() ([]byte, error) { return route.Inspect(fresh, nil, pair).Patch(fresh, 0, owner) }, "HTTPRoute shop/web has no resourceVersion, so a stale write could not be told"},
 		{"no owner", func() ([]byte, error) { return i.Patch(r, 0, "") }, `"" is no name of a rollout`},
 		{"two owners", func() ([]byte, error) { return i.Patch(r, 0, "a,b") }, `"a,b" is no name of a rollout`},
 		{"blank around the owner", func() ([]byte, error) { return i.Release(r, nil, " a") }, `" a" is no name of a rollout`},
@@ -153,11 +153,11 @@ func TestPatchErrors(t *testing.T) {
 // Inspecting and patching change nothing of the object that was read: it may be the
 // cache's.
 func TestInputIsNotChanged(t *testing.T) {
-	r := route(t, annotate(plain(80, 20), "{"+v1alpha1.ManagedByAnnotation+": api}"))
+	r := parse(t, annotate(plain(80, 20), "{"+v1alpha1.ManagedByAnnotation+": api}"))
 	before := r.DeepCopy()
 	names := []string{"z", "a"}
-	_ = Inspect(r, names, pair)
-	i := Inspect(r, nil, pair)
+	_ = route.Inspect(r, names, pair)
+	i := route.Inspect(r, nil, pair)
 	share := percent(0)
 	if _, err := i.Patch(r, percent(5), owner); err != nil {
 		t.Fatal(err)
@@ -165,7 +165,7 @@ func TestInputIsNotChanged(t *testing.T) {
 	if _, err := i.Release(r, &share, "api"); err != nil {
 		t.Fatal(err)
 	}
-	Accepted(r, ConfirmGeneration)
+	route.Accepted(r, route.ConfirmGeneration)
 	if diff := cmp.Diff(before, r); diff != "" || names[0] != "z" {
 		t.Errorf("names %v, the route (-before +after):\n%s", names, diff)
 	}

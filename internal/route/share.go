@@ -54,8 +54,9 @@ func (m ManagedRule) matches(share weights.Share) bool {
 
 // Observed returns the canary's part of the pair's weights: the lowest over the
 // managed rules, rounded down, and the highest, rounded up. They are equal where
-// all rules agree on a whole number of basis points. A pair of 0 and 0, and a route
-// without a managed rule, count as 0.
+// all rules agree on a whole number of basis points. Only a high of 0 says that the
+// canary has no weight at all. A pair of 0 and 0, and a route without a managed rule,
+// count as 0.
 func (i Inspection) Observed() (low, high weights.Share) {
 	for n, m := range i.Rules {
 		ruleLow, ruleHigh := weights.Part(int64(m.CanaryWeight), m.pairSum())

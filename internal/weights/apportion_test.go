@@ -11,15 +11,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	. "github.com/weightedrollout/weightedrollout/internal/weights"
+	"github.com/weightedrollout/weightedrollout/internal/weights"
 )
 
 func TestApportion(t *testing.T) {
 	for _, tc := range []struct {
-		name    string
-		total   int64
-		weights []int64
-		want    []int64
+		name  string
+		total int64
+		given []int64
+		want  []int64
 	}{
 		{"exact", 100, []int64{90, 10}, []int64{90, 10}},
 		{"one", 7, []int64{3}, []int64{7}},
@@ -35,12 +35,12 @@ func TestApportion(t *testing.T) {
 		{"seats", 26, []int64{9061, 7179, 5259, 3319, 1182}, []int64{9, 7, 5, 4, 1}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, err := Apportion(tc.total, tc.weights)
+			got, err := weights.Apportion(tc.total, tc.given)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("Apportion(%d, %v) (-want +got):\n%s", tc.total, tc.weights, diff)
+				t.Errorf("Apportion(%d, %v) (-want +got):\n%s", tc.total, tc.given, diff)
 			}
 		})
 	}
@@ -48,26 +48,26 @@ func TestApportion(t *testing.T) {
 
 func TestApportionErrors(t *testing.T) {
 	for _, tc := range []struct {
-		name    string
-		total   int64
-		weights []int64
-		want    string
+		name  string
+		total int64
+		given []int64
+		want  string
 	}{
 		{"negative total", -1, []int64{1}, "total -1 is negative"},
 		{"negative weight", 1, []int64{1, -2}, "weight 1 is negative: -2"},
-		{"no weights", 1, nil, ErrNoWeight.Error()},
-		{"only zeros", 1, []int64{0, 0}, ErrNoWeight.Error()},
+		{"no weights", 1, nil, weights.ErrNoWeight.Error()},
+		{"only zeros", 1, []int64{0, 0}, weights.ErrNoWeight.Error()},
 		{"too large", 1, []int64{math.MaxInt64, 1}, "add up to more than"},
 		{"far too large", 1, []int64{math.MaxInt64, math.MaxInt64, math.MaxInt64}, "add up to more than"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, err := Apportion(tc.total, tc.weights)
+			got, err := weights.Apportion(tc.total, tc.given)
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("Apportion(%d, %v) = %v, %v, want an error with %q", tc.total, tc.weights, got, err, tc.want)
+				t.Errorf("Apportion(%d, %v) = %v, %v, want an error with %q", tc.total, tc.given, got, err, tc.want)
 			}
 		})
 	}
-	if _, err := Apportion(1, nil); !errors.Is(err, ErrNoWeight) {
+	if _, err := weights.Apportion(1, nil); !errors.Is(err, weights.ErrNoWeight) {
 		t.Errorf("no weights: %v is not ErrNoWeight", err)
 	}
 }
@@ -75,8 +75,8 @@ func TestApportionErrors(t *testing.T) {
 func TestApportionProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		total := rapid.Int64Range(0, math.MaxInt64).Draw(t, "total")
-		weights := rapid.SliceOfN(rapid.Int64Range(0, math.MaxInt64/64), 1, 64).Draw(t, "weights")
-		checkApportion(t, total, weights)
+		given := rapid.SliceOfN(rapid.Int64Range(0, math.MaxInt64/64), 1, 64).Draw(t, "weights")
+		checkApportion(t, total, given)
 
 		// Only proportions count.
 		small := rapid.SliceOfN(rapid.Int64Range(0, 1000), 1, 8).Draw(t, "small")
@@ -85,8 +85,8 @@ func TestApportionProperties(t *testing.T) {
 		for i, w := range small {
 			scaled[i] = w * factor
 		}
-		a, _ := Apportion(total, small)
-		b, _ := Apportion(total, scaled)
+		a, _ := weights.Apportion(total, small)
+		b, _ := weights.Apportion(total, scaled)
 		if diff := cmp.Diff(a, b); diff != "" {
 			t.Fatalf("weights %v and %d times that differ (-once +scaled):\n%s", small, factor, diff)
 		}
@@ -98,12 +98,12 @@ func FuzzApportion(f *testing.F) {
 	f.Add(int64(math.MaxInt64), []byte{0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
 	f.Add(int64(-1), []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, total int64, data []byte) {
-		var weights []int64
+		var given []int64
 		for len(data) >= 8 {
-			weights = append(weights, int64(binary.BigEndian.Uint64(data)))
+			given = append(given, int64(binary.BigEndian.Uint64(data)))
 			data = data[8:]
 		}
-		checkApportion(t, total, weights)
+		checkApportion(t, total, given)
 	})
 }
 
@@ -113,18 +113,18 @@ func FuzzApportion(f *testing.F) {
 func checkApportion(t interface {
 	Helper()
 	Fatalf(format string, args ...any)
-}, total int64, weights []int64) {
+}, total int64, given []int64) {
 	t.Helper()
 	sum, valid := new(big.Int), total >= 0
-	for _, w := range weights {
+	for _, w := range given {
 		sum.Add(sum, big.NewInt(w))
 		valid = valid && w >= 0
 	}
 	valid = valid && sum.Sign() > 0 && sum.IsInt64()
 
-	parts, err := Apportion(total, weights)
+	parts, err := weights.Apportion(total, given)
 	if (err == nil) != valid {
-		t.Fatalf("Apportion(%d, %v): error %v, but valid is %v", total, weights, err, valid)
+		t.Fatalf("Apportion(%d, %v): error %v, but valid is %v", total, given, err, valid)
 	}
 	if err != nil {
 		return
@@ -132,17 +132,17 @@ func checkApportion(t interface {
 	got := new(big.Int)
 	for i, part := range parts {
 		got.Add(got, big.NewInt(part))
-		if part < 0 || (weights[i] == 0 && part != 0) {
-			t.Fatalf("weight %d gets %d of %d", weights[i], part, total)
+		if part < 0 || (given[i] == 0 && part != 0) {
+			t.Fatalf("weight %d gets %d of %d", given[i], part, total)
 		}
 		// |part*sum - total*weight| < sum
 		off := new(big.Int).Mul(big.NewInt(part), sum)
-		off.Sub(off, new(big.Int).Mul(big.NewInt(total), big.NewInt(weights[i])))
+		off.Sub(off, new(big.Int).Mul(big.NewInt(total), big.NewInt(given[i])))
 		if off.CmpAbs(sum) >= 0 {
-			t.Fatalf("part %d of weight %d is off its quota by 1 or more", part, weights[i])
+			t.Fatalf("part %d of weight %d is off its quota by 1 or more", part, given[i])
 		}
-		if i > 0 && (weights[i] > weights[i-1] && part < parts[i-1] || weights[i] == weights[i-1] && part > parts[i-1]) {
-			t.Fatalf("weights %d and %d get %d and %d", weights[i-1], weights[i], parts[i-1], part)
+		if i > 0 && (given[i] > given[i-1] && part < parts[i-1] || given[i] == given[i-1] && part > parts[i-1]) {
+			t.Fatalf("weights %d and %d get %d and %d", given[i-1], given[i], parts[i-1], part)
 		}
 	}
 	if got.Cmp(big.NewInt(total)) != 0 {
@@ -151,13 +151,13 @@ func checkApportion(t interface {
 }
 
 func BenchmarkApportion(b *testing.B) {
-	weights := make([]int64, 16)
-	for i := range weights {
-		weights[i] = int64(i*i + 1)
+	given := make([]int64, 16)
+	for i := range given {
+		given[i] = int64(i*i + 1)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Apportion(1_000_000, weights); err != nil {
+		if _, err := weights.Apportion(1_000_000, given); err != nil {
 			b.Fatal(err)
 		}
 	}

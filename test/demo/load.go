@@ -19,7 +19,7 @@ const (
 
 // awaitRoute waits until the gateway knows the route.
 func awaitRoute(ctx context.Context, gatewayURL, host string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second, fmt.Errorf("the gateway does not serve %s after 30s", host))
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, fmt.Errorf("the gateway does not serve %s after a minute", host))
 	defer cancel()
 	for {
 		if code, err := get(ctx, gatewayURL, host); err == nil && code == http.StatusOK {

@@ -55,7 +55,7 @@ func ask(ctx context.Context, api promv1.API, s scenario, query string) [2]float
 	values := [2]float64{math.NaN(), math.NaN()}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	answer, _, err := api.Query(ctx, query, time.Now())
+	answer, _, _, err := api.Query(ctx, query, time.Now())
 	if err != nil {
 		return values
 	}

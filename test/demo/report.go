@@ -17,7 +17,7 @@ func (s *screen) outcome(r *result) string {
 	if r.good() {
 		return s.green(fmt.Sprintf("  %s ended as it should: %s", r.scenario.name, r.phase))
 	}
-	return s.red(fmt.Sprintf("  %s did not end as it should: %s", r.scenario.name, strings.Join(r.problems, "; ")))
+	return s.red(fmt.Sprintf("  %s did not go as it should: %s; see below", r.scenario.name, orNone(string(r.phase))))
 }
 
 // report prints the table of both scenarios.
@@ -26,7 +26,7 @@ func (s *screen) report(results []*result) {
 		s.say("")
 		s.say("%s", s.bold(fmt.Sprintf("%s %s: %s after %s", r.scenario.name, r.scenario.revision, r.phase, clock(r.lasted))))
 		if r.phase == v1alpha1.PhaseRolledBack {
-			s.say("  %s", r.why)
+			s.paragraph("  ", r.why)
 		}
 		s.say("%s", s.dim("  stage    began  lasted  share on the route        measured   canary requests"))
 		for _, row := range r.rows {
@@ -40,12 +40,19 @@ func (s *screen) report(results []*result) {
 			s.say("  the bad canary had traffic for %.1fs, at most %s of it", r.exposed.Seconds(), percent(r.highest))
 		}
 		for _, problem := range r.problems {
-			s.say("  %s", s.red("not as it should be: "+problem))
+			s.paragraph("  ", "not as it should be: "+problem)
 		}
 	}
 	s.say("")
 	s.say("%s", s.dim("  measured: the canary's share of what the gateway counted while the route had"))
 	s.say("%s", s.dim("  the stage's own share. Errors at the gateway are answers of 500 and above."))
+}
+
+// paragraph prints a text that may be long.
+func (s *screen) paragraph(indent, text string) {
+	for _, line := range wrap(text, defaultWidth-1-len(indent)) {
+		s.say("%s%s", indent, line)
+	}
 }
 
 func measured(share float64) string {

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 )
@@ -17,6 +19,9 @@ const (
 	plainInterval  = 5 * time.Second
 	defaultWidth   = 80
 )
+
+// escapes are the colours that paint writes.
+var escapes = regexp.MustCompile("\x1b\\[[0-9]*m")
 
 // screen prints lines, and on a terminal keeps a live block of lines below them.
 type screen struct {
@@ -151,6 +156,27 @@ func cut(line string, width int) string {
 		text.WriteRune(r)
 	}
 	return text.String()
+}
+
+// wrap breaks a text between words into lines of at most a number of columns, not
+// counting colours.
+func wrap(text string, width int) []string {
+	var lines []string
+	line, columns := "", 0
+	for _, word := range strings.Fields(text) {
+		n := utf8.RuneCountInString(escapes.ReplaceAllString(word, ""))
+		if columns > 0 && columns+1+n > width {
+			lines = append(lines, line)
+			line, columns = "", 0
+		}
+		if columns > 0 {
+			line += " "
+			columns++
+		}
+		line += word
+		columns += n
+	}
+	return append(lines, line)
 }
 
 // print prints lines as they are, for what will be copied from the terminal.

@@ -32,10 +32,22 @@ func (o *observation) frame(s *screen) []string {
 	for _, t := range tracks {
 		lines = append(lines, fmt.Sprintf("  %-8s %s", t, o.quality[t].describe(s)))
 	}
-	return append(lines,
-		"  verdict  "+o.verdict(s),
-		"  now      "+waitingFor(o.rollout),
-	)
+	width, _ := s.size()
+	lines = append(lines, block("  verdict  ", o.verdict(s), width)...)
+	return append(lines, block("  now      ", waitingFor(o.rollout), width)...)
+}
+
+// block writes a text beside its label in always the same number of lines, so
+// that what is below does not jump.
+func block(label, text string, width int) []string {
+	const height = 2
+	lines := wrap(text, width-len(label))
+	lines = append(lines, make([]string, height)...)[:height]
+	for i := range lines {
+		lines[i] = label + lines[i]
+		label = strings.Repeat(" ", len(label))
+	}
+	return lines
 }
 
 // line is the same in one line, for where nothing can be redrawn.

@@ -108,7 +108,11 @@ func Start(ctx context.Context, options Options) (*Bed, error) {
 		return nil, err
 	}
 	if err := bed.startAll(ctx); err != nil {
-		bed.fail(err)
+		// Whoever calls it off does not need the logs.
+		if !errors.Is(ctx.Err(), context.Canceled) {
+			bed.fail(err)
+			err = fmt.Errorf("%w\nthe logs are in %s", err, bed.LogDir())
+		}
 		return nil, errors.Join(err, bed.Stop())
 	}
 	return bed, nil

@@ -130,7 +130,7 @@ func (g *Gateway) Create(ctx context.Context, namespace, name string) error {
 	if err := g.bed.create(ctx, gateway); err != nil {
 		return err
 	}
-	err := wait.PollUntilContextTimeout(ctx, pollInterval, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, readyTimeout, true, func(ctx context.Context) (bool, error) {
 		err := g.bed.Client.Get(ctx, client.ObjectKeyFromObject(gateway), gateway)
 		return meta.IsStatusConditionTrue(gateway.Status.Conditions, string(gatewayv1.GatewayConditionProgrammed)), err
 	})

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// readyTimeout bounds the start of one process on a busy machine.
-	readyTimeout = 90 * time.Second
+	// readyTimeout bounds the start of one process, on a machine that is busy.
+	readyTimeout = 3 * time.Minute
 	pollInterval = 50 * time.Millisecond
 
 	tailLines     = 8

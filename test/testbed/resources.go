@@ -10,29 +10,69 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
-
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
+// establishTimeout bounds the wait for the API server to serve new CRDs.
+const establishTimeout = 2 * time.Minute
+
 func (b *Bed) installResources(ctx context.Context) error {
-	_, err := envtest.InstallCRDs(b.Config, envtest.CRDInstallOptions{
-		Scheme:             b.Client.Scheme(),
-		Paths:              append(b.paths.crdDirs(), b.options.CRDDirs...),
-		ErrorIfPathMissing: true,
-		MaxTime:            30 * time.Second,
-		PollInterval:       pollInterval,
-	})
-	if err != nil {
+	if err := b.installCRDs(ctx); err != nil {
 		return fmt.Errorf("installing the CRDs: %w", err)
 	}
 	return b.grantManager(ctx)
+}
+
+func (b *Bed) installCRDs(ctx context.Context) error {
+	var names []string
+	for _, dir := range append(b.paths.crdDirs(), b.options.CRDDirs...) {
+		objects, err := readManifests(dir)
+		if err != nil {
+			return err
+		}
+		for _, object := range objects {
+			if object.GetKind() != "CustomResourceDefinition" {
+				continue
+			}
+			if err := b.create(ctx, object); err != nil {
+				return err
+			}
+			names = append(names, object.GetName())
+		}
+	}
+	var waiting []string
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, establishTimeout, true, func(ctx context.Context) (bool, error) {
+		var crds apiextensionsv1.CustomResourceDefinitionList
+		if err := b.Client.List(ctx, &crds); err != nil {
+			return false, err
+		}
+		waiting = notEstablished(names, crds.Items)
+		return len(waiting) == 0, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for %v to be established: %w", waiting, err)
+	}
+	return nil
+}
+
+func notEstablished(names []string, crds []apiextensionsv1.CustomResourceDefinition) []string {
+	established := map[string]bool{}
+	for _, crd := range crds {
+		for _, c := range crd.Status.Conditions {
+			if c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue {
+				established[crd.Name] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return established[name] })
 }
 
 // CreateNamespace makes a namespace, unless it is there already.

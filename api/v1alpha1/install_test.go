@@ -1,3 +1,0 @@
-package v1alpha1_test
-import "testing"
-func TestInstall(t *testing.T) { apiServer(t) }

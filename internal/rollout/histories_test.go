@@ -1,0 +1,265 @@
+package rollout_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/health"
+)
+
+// TestLawsOverRandomHistories lets people, pods, gateways, metrics, clocks and
+// crashes do their worst, in any order, and checks the laws at every decision and
+// every write. It is a few hundred histories by default; for more:
+//
+//	go test ./internal/rollout -run TestLaws -rapid.checks=10000
+//
+// A failure prints the seed and the history that is left after shrinking.
+func TestLawsOverRandomHistories(t *testing.T) {
+	for name, spec := range map[string]v1alpha1.WeightedRolloutSpec{
+		"one route":  smallSpec(),
+		"two routes": alsoRoute(smallSpec()),
+		"slow plan":  defaultSpec(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				h := newHistory(t, spec)
+				for range rapid.IntRange(5, 40).Draw(t, "length") {
+					h.step()
+				}
+				h.settleDown()
+			})
+		})
+	}
+}
+
+// history is a world and the source of what happens in it.
+type history struct {
+	t *rapid.T
+	*world
+	// wild turns on what no healthy cluster does: jumping clocks and a status that
+	// was tampered with.
+	wild bool
+}
+
+func newHistory(t *rapid.T, spec v1alpha1.WeightedRolloutSpec) *history {
+	spec = *spec.DeepCopy()
+	if rapid.Bool().Draw(t, "approval") {
+		spec.Plan.Stages[1] = approvedAfter(spec.Plan.Stages[1])
+	}
+	if rapid.Bool().Draw(t, "last stage soaks") {
+		spec.Plan.Stages = append(spec.Plan.Stages, stageOf("100", "2m"))
+	}
+	spec.OnDelete = rapid.SampledFrom([]v1alpha1.DeletionPolicy{v1alpha1.DeletionRestore, v1alpha1.DeletionKeep}).Draw(t, "onDelete")
+	h := &history{t: t, world: newWorld(t, spec), wild: rapid.Bool().Draw(t, "wild")}
+	for i := range h.routes {
+		h.createRoute(i, h.pair(), h.third()...)
+	}
+	return h
+}
+
+// step does one thing, and lets the controller see it.
+func (h *history) step() {
+	if h.object.gone {
+		return
+	}
+	actions := []string{
+		"wait", "wait", "wait", "wait", "look", "edit", "mood", "pods", "order", "order", "abort", "spec", "spec",
+		"gateway", "route", "crash", "restart", "owner", "delete",
+	}
+	if h.wild {
+		actions = append(actions, "jump", "tamper")
+	}
+	h.do(rapid.SampledFrom(actions).Draw(h.t, "action"))
+	if !h.object.gone {
+		h.settle()
+	}
+	h.t.Logf("%s %s", offset(h.at), h.summary())
+}
+
+func (h *history) do(action string) {
+	switch action {
+	case "wait":
+		h.wait()
+	case "look":
+		h.look()
+	case "edit":
+		h.byHand()
+	case "mood":
+		h.feel(draw(h, "track", health.TrackCanary, health.TrackCanary, health.TrackStable), draw(h, "mood", moods...))
+	case "pods":
+		h.pods()
+	case "order":
+		h.order()
+	case "abort":
+		h.object.annotations[v1alpha1.AbortAnnotation] = draw(h, "attempt", fmt.Sprint(h.status().Attempt), fmt.Sprint(h.status().Attempt-1), "garbage", "99")
+	case "spec":
+		h.specChange()
+	case "gateway":
+		h.gatewayTrouble()
+	case "route":
+		h.routeTrouble()
+	case "crash":
+		h.controller.crash = crash{write: h.controller.writes + rapid.IntRange(0, 3).Draw(h.t, "write"), after: rapid.Bool().Draw(h.t, "after")}
+	case "restart":
+		h.restart()
+	case "owner":
+		h.owner = draw(h, "owner", "", "", "", "older")
+	case "delete":
+		if rapid.IntRange(0, 4).Draw(h.t, "delete") == 4 {
+			h.remove()
+		}
+	case "jump":
+		h.jump()
+	case "tamper":
+		h.tamper()
+	}
+}
+
+func draw[T any](h *history, label string, of ...T) T {
+	return rapid.SampledFrom(of).Draw(h.t, label)
+}
+
+func (h *history) wait() {
+	h.runFor(draw(h, "wait", time.Second, 40*time.Second, 3*time.Minute, 12*time.Minute, 2*time.Hour))
+}
+
+// look wakes the controller for no reason, twice: while nothing happens, nothing is
+// written.
+func (h *history) look() {
+	for _, r := range h.routes {
+		if r.denied {
+			return
+		}
+	}
+	h.settle()
+	signal := h.verdictSignal()
+	for range 2 {
+		before := h.controller.writes
+		h.at = h.at.Add(700 * time.Millisecond)
+		due := !h.controller.timer.IsZero() && !h.controller.timer.After(h.clock())
+		if due || signal != h.verdictSignal() || len(h.serve()) > 0 {
+			return
+		}
+		if _, err := h.pass(); err != nil || h.controller.writes != before {
+			h.t.Fatalf("law 11: nothing has happened, and the controller writes (%v): %s\n%s", err, h.summary(), encoded(h.status()))
+		}
+	}
+}
+
+func (h *history) pair() pair {
+	return draw(h, "weights", weightsOf(100, 0), pair{}, weightsOf(8, 2), weightsOf(100, 100), weightsOf(0, 0), weightsOf(20, 80),
+		weightsOf(97, 3), weightsOf(0, 100), weightsOf(9, 1), weightsOf(900, 100), weightsOf(2, 1), weightsOf(33, 67))
+}
+
+func (h *history) byHand() {
+	i := rapid.IntRange(0, len(h.routes)-1).Draw(h.t, "route")
+	p := h.pair()
+	edit := func() { h.edit(i, p, draw(h, "writer", "", "kubectl-edit")) }
+	if rapid.Bool().Draw(h.t, "race") {
+		h.controller.race = edit
+		return
+	}
+	edit()
+}
+
+func (h *history) pods() {
+	h.stableReady = rapid.IntRange(0, 3).Draw(h.t, "stable") > 0
+	h.canaryReady = rapid.IntRange(0, 2).Draw(h.t, "canary") > 0
+}
+
+func (h *history) order() {
+	if rapid.IntRange(0, 3).Draw(h.t, "sane") > 0 {
+		h.say(draw(h, "verb", v1alpha1.VerbApprove, v1alpha1.VerbPromote, v1alpha1.VerbRetry, v1alpha1.VerbFinish))
+		return
+	}
+	switch rapid.IntRange(0, 2).Draw(h.t, "order") {
+	case 0:
+		stage := rapid.Int32Range(-1, 5).Draw(h.t, "stage")
+		h.command(v1alpha1.Command{
+			ID: draw(h, "id", "1", "2", "new"), Verb: draw(h, "any verb", v1alpha1.VerbApprove, v1alpha1.VerbRetry, v1alpha1.VerbFinish, "dance"),
+			Attempt: rapid.Int64Range(-1, 4).Draw(h.t, "attempt"), Stage: &stage,
+		})
+	case 1:
+		h.object.annotations[v1alpha1.CommandAnnotation] = draw(h, "garbage", "", "{", "null", `{"id":""}`, `{"id":"x","attempt":"one"}`)
+	case 2:
+		delete(h.object.annotations, v1alpha1.CommandAnnotation)
+	}
+}
+
+func (h *history) specChange() {
+	h.change(func(s *v1alpha1.WeightedRolloutSpec) {
+		switch rapid.IntRange(0, 8).Draw(h.t, "spec") {
+		case 0, 1:
+			s.Revision = draw(h, "revision", "v1", "v2", "v3")
+		case 2, 3:
+			s.Paused = !s.Paused
+		case 4:
+			s.Plan.Stages = draw(h, "plan", [][]v1alpha1.Stage{
+				{stageOf("5", "1m"), stageOf("30", "2m")}, {stageOf("50", "3m")}, {stageOf("0.5", "1m"), stageOf("25", "9m"), stageOf("100", "1m")},
+				{approvedAfter(stageOf("20", "1m")), stageOf("60", "1m")},
+			}...)
+		case 5:
+			s.Ramp.MaxIncrease, s.Ramp.Interval = draw(h, "maxIncrease", v1alpha1.Percent("10"), "20", "100"), draw(h, "interval", v1alpha1.Duration("1s"), "30s", "5m")
+		case 6:
+			s.Plan.Stages = draw(h, "broken plan", [][]v1alpha1.Stage{{}, {stageOf("20", "1m"), stageOf("5", "1m")}, {stageOf("x", "1m")}, {stageOf("5", "soon")}}...)
+		case 7:
+			s.Mode = draw(h, "mode", v1alpha1.ModeEnforce, v1alpha1.ModeEnforce, v1alpha1.ModeObserve)
+		case 8:
+			s.OnDelete = draw(h, "onDelete", v1alpha1.DeletionRestore, v1alpha1.DeletionKeep)
+		}
+	})
+}
+
+func (h *history) gatewayTrouble() {
+	h.gateway = gateway{
+		delay:   draw(h, "delay", 0, 2*time.Second, 50*time.Second),
+		silent:  rapid.IntRange(0, 3).Draw(h.t, "silent") == 0,
+		rejects: draw(h, "rejects", "", "", "BackendNotFound"),
+	}
+	h.serve()
+}
+
+func (h *history) routeTrouble() {
+	i := rapid.IntRange(0, len(h.routes)-1).Draw(h.t, "route")
+	switch rapid.IntRange(0, 3).Draw(h.t, "trouble") {
+	case 0:
+		h.routes[i].stored = nil
+	case 1:
+		h.createRoute(i, h.pair(), h.third()...)
+	case 2:
+		h.routes[i].denied = !h.routes[i].denied
+	case 3:
+		h.createRoute(i, h.pair(), backendRef("web-canary", nil))
+	}
+}
+
+func (h *history) jump() {
+	h.skew += draw(h, "jump", -time.Hour, -90*time.Second, 90*time.Second, time.Hour, 10*365*24*time.Hour)
+	h.laws.disturbed = h.at
+}
+
+func (h *history) tamper() {
+	s := h.status()
+	percent := draw(h, "desired", v1alpha1.Percent("73"), "abc", "0", "100", "")
+	switch rapid.IntRange(0, 5).Draw(h.t, "tamper") {
+	case 0:
+		s.Share.Desired = &percent
+	case 1:
+		if s.Stage != nil {
+			s.Stage.Index = draw[int32](h, "index", 99, -1, 0)
+		}
+	case 2:
+		s.Attempt = draw[int64](h, "attempt", -1, 0, 7)
+	case 3:
+		s.Outcome = draw(h, "outcome", "", "Lost", v1alpha1.OutcomePromoted, v1alpha1.OutcomeReturning, v1alpha1.OutcomeInProgress)
+	case 4:
+		h.object.status = v1alpha1.WeightedRolloutStatus{}
+	case 5:
+		s.Stage = nil
+	}
+	h.laws.disturbed = h.at
+}

@@ -1,0 +1,67 @@
+package rollout_test
+
+import (
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+)
+
+// third returns another backend that shares the rule, or none.
+func (h *history) third() []gatewayv1.HTTPBackendRef {
+	if rapid.IntRange(0, 3).Draw(h.t, "third backend") > 0 {
+		return nil
+	}
+	weight := rapid.Int32Range(0, 500).Draw(h.t, "third weight")
+	return []gatewayv1.HTTPBackendRef{backendRef("web-other", &weight)}
+}
+
+// settleDown puts everything right, and demands that the rollout comes to a good
+// end or says what a person has to do: it never hangs.
+func (h *history) settleDown() {
+	if h.object.gone {
+		return
+	}
+	h.owner, h.specProblem, h.stableReady, h.canaryReady = "", nil, true, true
+	h.gateway, h.skew = gateway{delay: time.Second}, 0
+	for i, r := range h.routes {
+		r.denied = false
+		if r.stored == nil || len(r.stored.Spec.Rules[1].BackendRefs) > 2 {
+			h.createRoute(i, weightsOf(100, 0))
+		}
+	}
+	for track := range h.evidence {
+		h.feel(track, good)
+	}
+	delete(h.object.annotations, v1alpha1.AbortAnnotation)
+	calm := smallSpec()
+	h.change(func(s *v1alpha1.WeightedRolloutSpec) {
+		s.Mode, s.Paused, s.Plan, s.Ramp = v1alpha1.ModeEnforce, false, calm.Plan, calm.Ramp
+	})
+	h.runFor(6 * time.Hour)
+	if h.object.deleting {
+		if !h.object.gone {
+			h.t.Fatalf("a deleted rollout is still there: %s", h.summary())
+		}
+		return
+	}
+	ends := []v1alpha1.Outcome{v1alpha1.OutcomePromoted, v1alpha1.OutcomeCompleted, v1alpha1.OutcomeRolledBack, v1alpha1.OutcomeSuperseded}
+	stalled := conditionOf(h.status(), v1alpha1.ConditionStalled)
+	person := slices.Contains([]string{v1alpha1.ReasonAdoptionAmbiguous, v1alpha1.ReasonInvalidStatus}, stalled.Reason)
+	if !slices.Contains(ends, h.status().Outcome) && !person {
+		h.t.Fatalf("all is well for hours, and the rollout hangs: %s: %s", h.summary(), conditionOf(h.status(), v1alpha1.ConditionReady).Message)
+	}
+	if stable := h.status().Outcome != v1alpha1.OutcomePromoted && !person; stable && h.wire() != wireOf(len(h.routes), "100/0") {
+		h.t.Fatalf("ended as %s, and the routes carry %s", h.status().Outcome, h.wire())
+	}
+}
+
+func wireOf(routes int, weights string) string {
+	if routes == 2 {
+		return weights + " " + weights
+	}
+	return weights
+}

@@ -1,0 +1,63 @@
+package played
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+)
+
+// silence is how long a manager that has nothing to do must not say a word.
+const silence = time.Minute
+
+// TestC43IdleMeansSilent: rollouts that wait, whatever for, cost the API server
+// nothing. Watches, which the client renews now and then, are no requests.
+func TestC43IdleMeansSilent(t *testing.T) {
+	w := newWorld(t)
+	w.rollout("soaking", stages("10m", "1", "50"))
+	w.rollout("promoted", stages("1s", "100"))
+	w.rollout("rolled-back", stages("1s", "10"))
+	w.rollout("paused", stages("1s", "10", "50"), soak(1, "10m"))
+	w.prom.set(w.namespace, canaryOf("rolled-back"), traffic{perSecond: 50, failed: 0.25})
+	w.startManager()
+	w.awaitVerdict("soaking", v1alpha1.VerdictHealthy, v1alpha1.ReasonChecksPassed)
+	w.awaitPhase("promoted", v1alpha1.PhasePromoted)
+	w.awaitPhase("rolled-back", v1alpha1.PhaseRolledBack)
+	w.awaitShare("paused", "10")
+	w.edit("paused", func(wr *v1alpha1.WeightedRollout) { wr.Spec.Paused = true })
+	w.awaitPhase("paused", v1alpha1.PhasePaused)
+	// From here on the windows are longer, so that a stutter of a busy machine is not
+	// taken for metrics that have stopped coming.
+	for _, name := range []string{"soaking", "promoted", "rolled-back", "paused"} {
+		w.edit(name, func(wr *v1alpha1.WeightedRollout) {
+			wr.Spec.Health.Window, wr.Spec.Health.Interval, wr.Spec.Health.SampleDelay = "5s", "5s", "5s"
+			for i := range wr.Spec.Plan.Stages {
+				wr.Spec.Plan.Stages[i].Soak = "10m"
+			}
+		})
+	}
+	noWatch := func(r *request) bool { return !r.isWatch() }
+	heard := 0
+	eventually(t, "15 s without a request", func() (bool, string) {
+		requests := w.api.since(0, noWatch)
+		heard = w.api.count()
+		last := requests[len(requests)-1]
+		return time.Since(last.At) > 15*time.Second, fmt.Sprintf("%s %s ago", last, time.Since(last.At).Round(time.Second))
+	})
+	_, askedBefore := w.prom.asked(0)
+	time.Sleep(silence)
+	for _, r := range w.api.since(heard, noWatch) {
+		t.Errorf("nothing happens, and yet the manager asks the API server: %s", r)
+	}
+	if _, asked := w.prom.asked(0); asked == askedBefore {
+		t.Error("the metrics were not read either, so the silence proves nothing")
+	}
+	for name, phase := range map[string]v1alpha1.Phase{
+		"soaking": v1alpha1.PhaseProgressing, "promoted": v1alpha1.PhasePromoted, "rolled-back": v1alpha1.PhaseRolledBack, "paused": v1alpha1.PhasePaused,
+	} {
+		if wr := w.get(name); wr.Status.Phase != phase {
+			t.Errorf("%s is no longer %s: %s", name, phase, summary(wr))
+		}
+	}
+}
