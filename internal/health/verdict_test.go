@@ -389,3 +389,18 @@ func ExampleEvaluate() {
 	// Unknown InsufficientRequests 60 of 100 requests
 	// to end the stage: about 40 more requests (60 of 100)
 }
+
+func BenchmarkEvaluate(b *testing.B) {
+	for name, in := range map[string]Input{
+		"healthy": input(both(), windows(5, 110)),
+		"breach":  input(both(), windows(5, 110, canary(60, 30, 30))),
+		"slow":    input(both(), windows(5, 110, canary(4, 1, 1))),
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				Evaluate(in)
+			}
+		})
+	}
+}

@@ -31,6 +31,7 @@ func chain() []policy {
 		ordered,
 		ended,
 		routeReplaced,
+		canaryUnavailable,
 		trackUnready,
 		routeUnresolved,
 

@@ -151,8 +151,7 @@ func (h *history) look() {
 }
 
 func (h *history) pair() pair {
-	return draw(h, "weights", weightsOf(100, 0), pair{}, weightsOf(8, 2), weightsOf(100, 100), weightsOf(0, 0), weightsOf(20, 80),
-		weightsOf(97, 3), weightsOf(0, 100), weightsOf(9, 1), weightsOf(900, 100), weightsOf(2, 1), weightsOf(33, 67))
+	return weightsFrom(draw(h, "weights", "100/0", "-/-", "8/2", "100/100", "0/0", "20/80", "97/3", "0/100", "9/1", "900/100", "2/1", "33/67"))
 }
 
 func (h *history) byHand() {

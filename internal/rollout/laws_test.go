@@ -50,10 +50,12 @@ func see(obs rollout.Observation, now time.Time, d rollout.Decision) seen {
 	s.had, had = desiredOf(s.was)
 	s.has, s.known = desiredOf(s.is)
 	s.known = s.known && had
-	s.planned = true
+	s.planned = len(obs.Spec.Plan.Stages) > 0
 	for _, stage := range obs.Spec.Plan.Stages {
 		share, err := weights.ShareFrom(stage.Weight)
-		s.planned = s.planned && err == nil
+		soak, soakErr := stage.Soak.Parse()
+		rises := len(s.stages) == 0 || share > s.stages[len(s.stages)-1]
+		s.planned = s.planned && err == nil && soakErr == nil && soak > 0 && rises
 		s.stages = append(s.stages, share)
 	}
 	if n := len(s.stages); n == 0 || s.stages[n-1] < weights.ShareAll {

@@ -31,6 +31,22 @@ func routeReplaced(d *draft) bool {
 	return false
 }
 
+// canaryUnavailable mirrors stableUnavailable while the traffic returns to stable: a
+// route that gives the canary less than it should is not given more as long as the
+// canary has no ready endpoint.
+func canaryUnavailable(d *draft) bool {
+	if !d.returning() || d.obs.CanaryReady {
+		return false
+	}
+	for _, r := range d.obs.Routes {
+		if low, _ := r.Inspection.Observed(); r.Found && low < d.share {
+			d.stall(v1alpha1.ReasonCanaryNotReady, "%s %q is to give the canary %s percent again, but the canary Service %q has no ready endpoint: make its pods ready, or abort to give stable everything", r.Kind, r.Name, percent(d.share), service(d.obs.Spec.Canary))
+			return true
+		}
+	}
+	return false
+}
+
 // trackUnready takes the traffic off a track under test that has no ready endpoint.
 func trackUnready(d *draft) bool {
 	if d.tested(d.share) == 0 {

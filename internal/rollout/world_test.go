@@ -115,6 +115,15 @@ type pair struct{ stable, canary *int32 }
 
 func weightsOf(stable, canary int32) pair { return pair{&stable, &canary} }
 
+// weightsFrom reads what pair.String writes.
+func weightsFrom(text string) pair {
+	var stable, canary int32
+	if n, err := fmt.Sscanf(text, "%d/%d", &stable, &canary); n != 2 || err != nil {
+		return pair{}
+	}
+	return weightsOf(stable, canary)
+}
+
 func (p pair) String() string {
 	text := func(w *int32) string {
 		if w == nil {

@@ -161,7 +161,7 @@ func newFixture(t *testing.T, address string, change ...func(*Config)) *fixture 
 	t.Helper()
 	f := &fixture{t: t, clock: clocktesting.NewFakeClock(start)}
 	cfg := Config{
-		DefaultAddress: address, Clock: f.clock, Timeout: 5 * time.Second,
+		DefaultAddress: address, Clock: f.clock, Timeout: time.Minute,
 		Notify: func(k types.NamespacedName) {
 			f.mu.Lock()
 			defer f.mu.Unlock()

@@ -227,7 +227,7 @@ func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
 			g.server.rest(d)
 		}
 	}
-	// A short rest is read so that the connection can be used again.
+	// A short body is read to its end, so that the connection can be used again.
 	_, _ = io.CopyN(io.Discard, response.Body, 64<<10)
 	_ = response.Body.Close()
 	return nil, &statusError{code: response.StatusCode}

@@ -191,6 +191,10 @@ func (e *entry) refreshLocked(now time.Time) bool {
 func (e *entry) insert(w health.Window) {
 	at, found := slices.BinarySearchFunc(e.windows, w.End, func(x health.Window, end time.Time) int { return x.End.Compare(end) })
 	if !found {
+		if len(e.windows) == cap(e.windows) {
+			// Growing by a few and not by a factor: there can be thousands of targets.
+			e.windows = append(make([]health.Window, 0, len(e.windows)+16), e.windows...)
+		}
 		e.windows = slices.Insert(e.windows, at, w)
 		return
 	}
