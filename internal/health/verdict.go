@@ -165,6 +165,12 @@ func (in *Input) review(windows []Window) history {
 		}
 		h.latest, h.finding, h.bound = w, f, m.bound
 	}
+	h.total(grid)
+	return h
+}
+
+// total sums what of the grid is not forgotten yet.
+func (h *history) total(grid []disjoint) {
 	for _, d := range grid {
 		if d.start.Before(h.latest.End.Add(-Memory)) {
 			continue
@@ -174,7 +180,6 @@ func (in *Input) review(windows []Window) history {
 		}
 		h.full, h.to, h.sum = true, d.end, h.sum.add(d.counts)
 	}
-	return h
 }
 
 func sumSince(grid []disjoint, start time.Time) tally {
@@ -203,6 +208,7 @@ func (in *Input) conclude(h history) Verdict {
 		return v.waitingFor("the breach to end")
 	case unknown:
 		return Verdict{State: v1alpha1.VerdictUnknown, BreachSince: h.since}.because(f.reason, f.check, f.message)
+	case passed:
 	}
 	if !h.full {
 		return Unknown(v1alpha1.ReasonAwaitingWindow, in.awaitingWindow())

@@ -97,13 +97,14 @@ func (w *world) pass() (wrote bool, err error) {
 	before := w.controller.writes
 	err = w.act(obs, d)
 	wrote = w.controller.writes > before
+	if err != nil {
+		return wrote, err
+	}
 	if !wrote && len(d.Events) > 0 {
 		w.tb.Fatalf("a pass that writes nothing has events, so they would be told again and again: %v", d.Events)
 	}
-	if err == nil {
-		w.journal.events(w, d.Events)
-	}
-	return wrote, err
+	w.journal.events(w, d.Events)
+	return wrote, nil
 }
 
 // write does one write to the API server, unless the controller dies first.
@@ -144,7 +145,8 @@ func (w *world) act(obs rollout.Observation, d rollout.Decision) error {
 		if errors.Is(err, errCrashed) {
 			return err
 		}
-		if err != nil {
+		// A route that is only to be let go of does not keep the object from going.
+		if err != nil && (d.Writes != rollout.WriteForget || !errors.Is(err, errRefused)) {
 			failed = err
 		}
 	}

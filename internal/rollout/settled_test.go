@@ -26,7 +26,10 @@ func (h *history) settleDown() {
 		return
 	}
 	h.owner, h.specProblem, h.stableReady, h.canaryReady = "", nil, true, true
-	h.gateway, h.skew = gateway{delay: time.Second}, 0
+	h.gateway = gateway{delay: time.Second}
+	if h.skew != 0 {
+		h.skew, h.laws.disturbed = 0, h.at
+	}
 	for i, r := range h.routes {
 		r.denied = false
 		if r.stored == nil || len(r.stored.Spec.Rules[1].BackendRefs) > 2 {

@@ -363,9 +363,9 @@ func TestOneQueryIsOutstandingPerCheck(t *testing.T) {
 	}
 	for i := range 5 {
 		f.clock.Step(time.Second)
-		f.poll(t.Context())
+		// The loop would poll again when the round before has ended.
+		eventually(t, "the quick query", func() bool { f.poll(t.Context()); return count("quick") == i+1 })
 		eventually(t, "the slow query", func() bool { return count("slow") == 1 })
-		eventually(t, "the quick query", func() bool { return count("quick") == i+1 })
 		// The first window waits for its answer; later ones say that they do not.
 		eventually(t, "the window", func() bool { return len(f.Windows(key("web"))) == i })
 	}

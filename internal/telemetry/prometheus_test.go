@@ -127,10 +127,13 @@ func TestAgainstPrometheus(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 	}
+	// 40 requests a second for 6 seconds, give or take a scrape. Windows from before
+	// the first scrape hold less, but none may hold more.
+	most := 0.0
 	for _, w := range c.Windows(key("good")) {
-		// 40 requests a second for 6 seconds, give or take a scrape.
-		if r := w.Canary; w.Problem == nil && r.Found && (r.Requests < 180 || r.Requests > 300) {
-			t.Errorf("%v requests in a window", r.Requests)
-		}
+		most = max(most, w.Canary.Requests)
+	}
+	if most < 180 || most > 300 {
+		t.Errorf("at most %v requests in a window", most)
 	}
 }

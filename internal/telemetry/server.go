@@ -161,21 +161,16 @@ func (e *statusError) Error() string { return "HTTP " + strconv.Itoa(e.code) }
 // explain turns an error into words for a status message. Only what is known here
 // goes into them: the text of an error can hold URLs, queries and bodies.
 func (s *server) explain(err error) *health.Problem {
-	reason, what := v1alpha1.ReasonProviderError, "could not be reached"
+	reason, what := v1alpha1.ReasonProviderError, ""
 	var (
 		status  *statusError
 		refused *apiError
-		dns     *net.DNSError
-		cert    *tls.CertificateVerificationError
-		record  tls.RecordHeaderError
-		network net.Error
 	)
 	switch {
+	case errors.As(err, &status) && (status.code == http.StatusUnauthorized || status.code == http.StatusForbidden):
+		reason, what = v1alpha1.ReasonProviderAuth, fmt.Sprintf("refused the credentials (HTTP %d)", status.code)
 	case errors.As(err, &status):
 		what = fmt.Sprintf("answered HTTP %d", status.code)
-		if status.code == http.StatusUnauthorized || status.code == http.StatusForbidden {
-			reason, what = v1alpha1.ReasonProviderAuth, fmt.Sprintf("refused the credentials (HTTP %d)", status.code)
-		}
 	case errors.As(err, &refused):
 		what = "refused the query (" + refused.class + ")"
 	case errors.Is(err, errResting):
@@ -188,20 +183,35 @@ func (s *server) explain(err error) *health.Problem {
 		what = "gave a partial response, with warnings"
 	case errors.Is(err, errNoMatrix):
 		reason, what = v1alpha1.ReasonUnsupportedResult, "gave something that is not a list of series of numbers"
-	case errors.Is(err, context.Canceled):
-		what = "was not waited for"
-	case errors.As(err, &dns):
-		what = "could not be reached: its name cannot be resolved"
-	case errors.As(err, &cert):
-		what = "could not be reached: its certificate is not trusted"
-	case errors.As(err, &record):
-		what = "could not be reached: it does not speak TLS"
-	case errors.Is(err, syscall.ECONNREFUSED):
-		what = "could not be reached: connection refused"
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
-		what = fmt.Sprintf("did not answer within %s", s.timeout)
+	default:
+		what = s.unreachable(err)
 	}
 	return &health.Problem{Reason: reason, Message: fmt.Sprintf("the metrics server %s %s", s.host, what)}
+}
+
+// unreachable says why there was no reply.
+func (s *server) unreachable(err error) string {
+	var (
+		dns     *net.DNSError
+		cert    *tls.CertificateVerificationError
+		record  tls.RecordHeaderError
+		network net.Error
+	)
+	switch {
+	case errors.Is(err, context.Canceled):
+		return "was not waited for"
+	case errors.As(err, &dns):
+		return "could not be reached: its name cannot be resolved"
+	case errors.As(err, &cert):
+		return "could not be reached: its certificate is not trusted"
+	case errors.As(err, &record):
+		return "could not be reached: it does not speak TLS"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "could not be reached: connection refused"
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
+		return fmt.Sprintf("did not answer within %s", s.timeout)
+	}
+	return "could not be reached"
 }
 
 // guard is the round tripper of one server: it notes when the server asks for a

@@ -58,7 +58,7 @@ type entry struct {
 	stable   string          // the preset's names of the backends
 	canary   string
 	queries  []checkQuery
-	gone     context.Context //nolint:containedctx // ends when the target is dropped, and with it its queries
+	gone     context.Context // ends when the target is dropped, and with it its queries
 	drop     context.CancelFunc
 	interval int64 // milliseconds
 

@@ -15,6 +15,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/weightedrollout/weightedrollout/test/testbed"
 )
 
@@ -62,6 +65,8 @@ func run(args []string, out *os.File, errOut io.Writer) int {
 	if err != nil {
 		return exitUsage
 	}
+	// What the demo has to say it says itself.
+	log.SetLogger(logr.Discard())
 	interrupted, cancel := untilInterrupted()
 	defer cancel()
 	switch err := demo(interrupted, opts, newScreen(out)); {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -75,7 +76,11 @@ type observation struct {
 }
 
 func newObservation(s scenario, screen *screen) *observation {
-	return &observation{scenario: s, screen: screen, began: time.Now(), ended: make(chan struct{})}
+	unknown := quality{errorPercent: math.NaN(), p99: math.NaN()}
+	return &observation{
+		scenario: s, screen: screen, began: time.Now(), ended: make(chan struct{}),
+		quality: [2]quality{unknown, unknown},
+	}
 }
 
 func (o *observation) answer(a answer) {

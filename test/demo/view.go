@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -83,7 +84,7 @@ func (o *observation) stageBar(s *screen) string {
 		present = int(stage.Index)
 	}
 	var parts []string
-	for i, stage := range append(o.rollout.Spec.Plan.Stages[:len(o.rollout.Spec.Plan.Stages):len(o.rollout.Spec.Plan.Stages)], v1alpha1.Stage{Weight: "100"}) {
+	for i, stage := range append(slices.Clone(o.rollout.Spec.Plan.Stages), v1alpha1.Stage{Weight: "100"}) {
 		text := string(stage.Weight) + "%"
 		switch {
 		case i < present || o.rollout.Status.Phase == v1alpha1.PhasePromoted:

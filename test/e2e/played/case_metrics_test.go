@@ -265,7 +265,7 @@ func TestC20MetricsServerFails(t *testing.T) {
 	})
 	// The first failure is there before the manager is.
 	w.prom.fail(failures[0].outage)
-	w.startManager("--prometheus-timeout=3s")
+	w.startManager("--prometheus-timeout=1s")
 	pid := w.pid()
 	for _, f := range failures {
 		w.awaitShare("web", f.share)

@@ -16,8 +16,7 @@ import (
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -179,12 +178,21 @@ func (p *apiProxy) refuse(rw http.ResponseWriter, r *request, code int) {
 	p.mu.Lock()
 	r.Code, r.Answered = code, time.Now()
 	p.mu.Unlock()
-	status := apierrors.NewGenericServerResponse(code, strings.ToLower(r.Method),
-		schema.GroupResource{Group: "gateway.networking.k8s.io", Resource: r.Resource}, r.Name, "refused by the test", 0, true).Status()
-	status.Kind, status.APIVersion = "Status", "v1"
+	status := metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+		Code: int32(code), Reason: reasons[code], Message: refusal,
+	}
 	rw.Header().Set("Content-Type", "application/json")
 	rw.WriteHeader(code)
 	_ = json.NewEncoder(rw).Encode(status)
+}
+
+// refusal is the message of every answer that the proxy gives by itself.
+const refusal = "refused by the test"
+
+var reasons = map[int]metav1.StatusReason{
+	http.StatusConflict: metav1.StatusReasonConflict, http.StatusForbidden: metav1.StatusReasonForbidden,
+	http.StatusUnprocessableEntity: metav1.StatusReasonInvalid, http.StatusGatewayTimeout: metav1.StatusReasonTimeout,
 }
 
 // locate reads what the path is about: /api/v1/… or /apis/GROUP/VERSION/…, then

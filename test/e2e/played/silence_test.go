@@ -18,7 +18,7 @@ func TestC43IdleMeansSilent(t *testing.T) {
 	w.rollout("soaking", stages("10m", "1", "50"))
 	w.rollout("promoted", stages("1s", "100"))
 	w.rollout("rolled-back", stages("1s", "10"))
-	w.rollout("paused", stages("1s", "10", "50"), soak(1, "10m"))
+	w.rollout("paused", stages("10m", "10", "50"))
 	w.prom.set(w.namespace, canaryOf("rolled-back"), traffic{perSecond: 50, failed: 0.25})
 	w.startManager()
 	w.awaitVerdict("soaking", v1alpha1.VerdictHealthy, v1alpha1.ReasonChecksPassed)

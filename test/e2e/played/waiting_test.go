@@ -8,7 +8,7 @@ import (
 const (
 	// patience is how long something that must happen may take. A busy machine is no
 	// failure, so it is far longer than needed.
-	patience = 2 * time.Minute
+	patience = 3 * time.Minute
 	// pollEvery is the time between two looks.
 	pollEvery = 50 * time.Millisecond
 )
