@@ -185,7 +185,7 @@ func TestEvaluate(t *testing.T) {
 		"four errors on few requests": {errorsOnly(), windows(5, 8, canary(50, 4, 0)), nil, expect{nothing, v1alpha1.ReasonInsufficientRequests, CheckRequests, true, false, "50 of 100"}},
 		"at the limit":                {errorsOnly(), windows(5, 8, canary(200, 2, 0)), nil, passes},
 
-		"slow requests":          {both(), concat(windows(5, 11), windows(12, 12, canary(60, 0, 20))), nil, expect{degraded, v1alpha1.ReasonBreach, CheckLatency, false, false, "20 of 60 requests took longer than 500ms in one window (33.33%); the limit is 1%"}},
+		"slow requests":          {both(), concat(windows(5, 11), windows(12, 12, canary(60, 0, 20))), nil, expect{degraded, v1alpha1.ReasonBreach, CheckLatency, false, false, "20 of 60 requests took longer than 500ms in one window (33.3%); the limit is 1%"}},
 		"error rate comes first": {both(), windows(5, 12, canary(60, 20, 20)), nil, expect{unhealthy, v1alpha1.ReasonBreach, CheckErrorRate, false, false, ""}},
 		"slow, not beyond doubt": {both(), windows(5, 8, canary(200, 0, 4)), nil, expect{degraded, v1alpha1.ReasonBreach, CheckLatency, false, false, "4 of 200 requests were slow"}},
 		"own check above max":    {both(), concat(windows(5, 11), windows(12, 12, check("queue", 10.5))), nil, expect{degraded, v1alpha1.ReasonBreach, "queue", false, false, "the value is 10.5; the limit is at most 10"}},
