@@ -10,7 +10,8 @@ import (
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 )
 
-func ptr[T any](v T) *T { return &v }
+//go:fix inline
+func ptr[T any](v T) *T { return new(v) }
 
 func TestConfigFrom(t *testing.T) {
 	full := &v1alpha1.Health{
@@ -28,7 +29,7 @@ func TestConfigFrom(t *testing.T) {
 			Window: 2 * time.Minute, Interval: 30 * time.Second, SampleDelay: 0, For: 10 * time.Second,
 			Preset: v1alpha1.PresetTraefik, MinRequests: 7, MinRampRequests: 3,
 			ErrorRate: &ErrorRate{Max: 0.005}, Latency: &Latency{Percentile: 0.999, Max: 500 * time.Millisecond},
-			Checks: []Check{{Name: "queue", Min: ptr(-1.0), Max: ptr(2.5)}},
+			Checks: []Check{{Name: "queue", Min: new(-1.0), Max: new(2.5)}},
 		}},
 		"defaults": {&v1alpha1.Health{Preset: v1alpha1.PresetTraefik, Latency: &v1alpha1.Latency{Max: "1s"}}, Config{
 			Window: time.Minute, Interval: 15 * time.Second, SampleDelay: 15 * time.Second, For: 10 * time.Second,

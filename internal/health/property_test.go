@@ -197,7 +197,7 @@ func checkConsistency(t failer, v Verdict) {
 // FuzzEvaluate builds windows out of any floats and times.
 func FuzzEvaluate(f *testing.F) {
 	f.Add([]byte{}, int64(0), int64(60_000), uint8(0))
-	odd := []float64{math.NaN(), math.Inf(1), math.Inf(-1), -0.0, math.MaxFloat64, math.SmallestNonzeroFloat64, 1e308, 50, 5}
+	odd := []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1), math.MaxFloat64, math.SmallestNonzeroFloat64, 1e308, 50, 5}
 	var seed []byte
 	for range 40 {
 		for _, v := range odd {

@@ -21,7 +21,7 @@ func both() Config {
 		Window: time.Minute, Interval: 15 * time.Second, SampleDelay: 15 * time.Second, For: 30 * time.Second,
 		Preset: v1alpha1.PresetTraefik, MinRequests: 100, MinRampRequests: 20,
 		ErrorRate: &ErrorRate{Max: 0.01}, Latency: &Latency{Percentile: 0.99, Max: 500 * time.Millisecond},
-		Checks: []Check{{Name: "queue", Max: ptr(10.0)}},
+		Checks: []Check{{Name: "queue", Max: new(10.0)}},
 	}
 }
 
@@ -34,7 +34,7 @@ func errorsOnly() Config {
 func checksOnly() Config {
 	c := both()
 	c.Preset, c.ErrorRate, c.Latency = "", nil, nil
-	c.Checks = []Check{{Name: "queue", Max: ptr(10.0)}, {Name: "success", Min: ptr(0.99)}}
+	c.Checks = []Check{{Name: "queue", Max: new(10.0)}, {Name: "success", Min: new(0.99)}}
 	return c
 }
 

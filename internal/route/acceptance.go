@@ -46,13 +46,13 @@ func (m ConfirmMode) String() string {
 type AcceptanceState string
 
 const (
-	// Confirmed: every gateway serves the route in its present generation.
+	// Confirmed says that every gateway serves the route in its present generation.
 	Confirmed AcceptanceState = "Confirmed"
-	// Pending: a gateway has not said so yet, or never will.
+	// Pending says that a gateway has not said so yet, or never will.
 	Pending AcceptanceState = "Pending"
-	// NotAccepted: a gateway does not accept the present generation.
+	// NotAccepted says that a gateway does not accept the present generation.
 	NotAccepted AcceptanceState = "NotAccepted"
-	// NotResolved: a gateway cannot resolve a backend of the present generation.
+	// NotResolved says that a gateway cannot resolve a backend of the present generation.
 	NotResolved AcceptanceState = "NotResolved"
 )
 

@@ -50,7 +50,7 @@ func backendOf(ref gatewayv1.BackendObjectReference, namespace string) (b Backen
 	if ref.Namespace != nil && *ref.Namespace != "" {
 		namespace = string(*ref.Namespace)
 	}
-	return Backend{Namespace: namespace, Service: string(ref.Name), Port: int32(*ref.Port)}, true
+	return Backend{Namespace: namespace, Service: string(ref.Name), Port: *ref.Port}, true
 }
 
 // weightOf returns a reference's weight. One that is left out is 1, by the Gateway

@@ -28,7 +28,7 @@ func parentOf(ref gatewayv1.ParentReference, namespace string) parent {
 		p.section = string(*ref.SectionName)
 	}
 	if ref.Port != nil {
-		p.port = int32(*ref.Port)
+		p.port = *ref.Port
 	}
 	return p
 }

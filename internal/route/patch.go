@@ -68,9 +68,9 @@ func (i Inspection) Release(r *gatewayv1.HTTPRoute, share *weights.Share, owner 
 		steps = i.weightSteps(*share)
 	}
 	value := r.Annotations[v1alpha1.ManagedByAnnotation]
-	switch next := withoutOwner(value, owner); {
-	case next == value:
-	case next == "":
+	switch next := withoutOwner(value, owner); next {
+	case value:
+	case "":
 		steps = append(steps, removal{Op: "remove", Path: annotationPath(v1alpha1.ManagedByAnnotation)})
 	default:
 		steps = append(steps, setAnnotation(r.Annotations, next))

@@ -33,7 +33,7 @@ func (m ManagedRule) Target(share weights.Share) (stable, canary int32) {
 			sum = fineSum
 		}
 	}
-	return weights.Pair(share, int32(sum)) //nolint:gosec // at most MaxWeight
+	return weights.Pair(share, int32(sum))
 }
 
 // alone says whether the pair's sum can be chosen freely.

@@ -216,7 +216,7 @@ func TestUnfilledVariableIsNotAsked(t *testing.T) {
 
 func TestServerTrouble(t *testing.T) {
 	refused := func() string {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -167,11 +167,11 @@ func newFixture(t *testing.T, address string, change ...func(*Config)) *fixture 
 			defer f.mu.Unlock()
 			f.woken = append(f.woken, k.Name)
 		},
-		Log: logr.Logger(funcr.New(func(prefix, args string) {
+		Log: funcr.New(func(prefix, args string) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.logs.WriteString(prefix + args + "\n")
-		}, funcr.Options{Verbosity: 9})),
+		}, funcr.Options{Verbosity: 9}),
 	}
 	for _, c := range change {
 		c(&cfg)

@@ -51,7 +51,7 @@ func Part(part, sum int64) (low, high Share) {
 		return ShareNone, ShareNone
 	}
 	part = min(max(part, 0), sum)
-	hi, lo := bits.Mul64(uint64(part), uint64(ShareAll)) //nolint:gosec // neither is negative
+	hi, lo := bits.Mul64(uint64(part), uint64(ShareAll))
 	quotient, remainder := bits.Div64(hi, lo, uint64(sum))
 	low = Share(quotient) //nolint:gosec // at most ShareAll
 	if remainder != 0 {

@@ -155,7 +155,7 @@ func (s *shop) load(perSecond int) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for range results { //nolint:revive // the answers are counted at the gateway
+		for range results {
 		}
 	}()
 	s.t.Cleanup(func() {
@@ -192,14 +192,6 @@ func (s *shop) eventually(what string, check func() (bool, string)) {
 		time.Sleep(100 * time.Millisecond)
 	}
 	s.t.Fatalf("not within %s: %s; last seen: %s", patience, what, last)
-}
-
-func (s *shop) reaches(phase v1alpha1.Phase) {
-	s.t.Helper()
-	s.eventually("phase "+string(phase), func() (bool, string) {
-		st := s.status()
-		return st.Phase == phase, describe(st)
-	})
 }
 
 func describe(st v1alpha1.WeightedRolloutStatus) string {

@@ -30,7 +30,7 @@ func TestDemo(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 12*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, filepath.Join(bin, "demo"), "--bin", bin) //nolint:gosec // our own binary
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, "demo"), "--bin", bin)
 	out, err := cmd.CombinedOutput()
 	lines := bufio.NewScanner(bytes.NewReader(out))
 	for lines.Scan() {
