@@ -5,7 +5,8 @@ const (
 	Finalizer = "weightedrollout.dev/routes"
 
 	// ManagedByAnnotation is the one annotation that is set on a managed route. Its
-	// value is the name of the rollout.
+	// value is the name of the rollout; of several, for different rules, their names
+	// with commas in between.
 	ManagedByAnnotation = "weightedrollout.dev/managed-by"
 
 	// CommandAnnotation on a rollout carries one Command as JSON.

@@ -27,11 +27,11 @@ func chain() []policy {
 		unrecorded,
 		aborted,
 		anotherRevision,
+		canaryUnavailable,
 		unhealthy,
 		ordered,
 		ended,
 		routeReplaced,
-		canaryUnavailable,
 		trackUnready,
 		routeUnresolved,
 

@@ -32,7 +32,7 @@ func invalid(d *draft) bool {
 			d.stall(p.Reason, "%s %q: %s", r.Kind, r.Name, p.Message)
 			return true
 		}
-		if p := r.Inspection.Express(d.nextShare()); p != nil {
+		if p := r.Inspection.Express(d.smallestStep()); p != nil {
 			d.stall(p.Reason, "%s %q: %s", r.Kind, r.Name, p.Message)
 			return true
 		}
@@ -45,16 +45,14 @@ func invalid(d *draft) bool {
 	return false
 }
 
-// nextShare is the smallest share that the weights have to express now: the present
-// one, or the first step from 0. A canary with a weight of 0 would wait for its
-// first request for ever. While the traffic returns to stable any share can be
-// written, since stable's weight is rounded up.
-func (d *draft) nextShare() weights.Share {
-	switch {
-	case d.returning():
+// smallestStep is the smallest share that the weights have to express: the first step
+// from 0. A canary with a weight of 0 would wait for its first request for ever, and
+// weights that are coarser than the ramp's steps would make several of them in one.
+// While the traffic returns to stable any share can be written, since stable's weight
+// is rounded up.
+func (d *draft) smallestStep() weights.Share {
+	if d.returning() {
 		return weights.ShareNone
-	case d.known && d.share > weights.ShareNone:
-		return d.share
 	}
 	stage := d.plan.stages[0]
 	if s := d.status.Stage; s != nil && s.Index >= 0 && int(s.Index) < len(d.plan.stages) {

@@ -22,7 +22,7 @@ type journal struct {
 	// statusWrites counts the writes to the status.
 	statusWrites int
 
-	last string
+	last, health string
 }
 
 // counter returns a number that was never returned before.
@@ -47,12 +47,18 @@ func (j *journal) status(w *world) {
 	s := w.status()
 	ready := conditionOf(s, v1alpha1.ConditionReady)
 	text := fmt.Sprintf("status   %s %s, %s%%: %s: %s", s.Phase, stageText(s), shareText(s), ready.Reason, ready.Message)
-	if text == j.last {
-		text = "status   (the same but for times)"
-	} else {
-		j.last = text
+	c := conditionOf(s, v1alpha1.ConditionHealthy)
+	health := fmt.Sprintf("healthy  %s: %s: %s", c.Status, c.Reason, c.Message)
+	switch {
+	case text != j.last:
+		j.line(w.at, "%s", text)
+	case health == j.health:
+		j.line(w.at, "status   (nothing of this has changed)")
 	}
-	j.line(w.at, "%s", text)
+	if health != j.health {
+		j.line(w.at, "%s", health)
+	}
+	j.last, j.health = text, health
 }
 
 func stageText(s *v1alpha1.WeightedRolloutStatus) string {

@@ -211,11 +211,11 @@ func (l *laws) routeWrite(w *world, r *servedRoute, after *gatewayv1.HTTPRoute, 
 	}
 	stable, canary, sum := weightsIn(after)
 	oldStable, oldCanary, _ := weightsIn(before)
-	if sum <= 0 {
-		w.tb.Fatalf("%s: law 1: all weights are 0 in %s", offset(w.at), encoded(after))
-	}
 	if stable == oldStable && canary == oldCanary {
 		return
+	}
+	if sum <= 0 {
+		w.tb.Fatalf("%s: law 1: all weights are 0 in %s", offset(w.at), encoded(after))
 	}
 	_, high := weights.Part(canary, stable+canary)
 	low, _ := weights.Part(canary, stable+canary)
@@ -235,8 +235,9 @@ func (l *laws) routeWrite(w *world, r *servedRoute, after *gatewayv1.HTTPRoute, 
 	if low < oldLow && !w.stableReady {
 		w.tb.Fatalf("%s: law 7: lowered from %d to %d onto a stable that is not ready", offset(w.at), oldLow, low)
 	}
-	// One point of slack for the rounding of the weights beside a third backend.
-	if rise := s.part(d.Share) - s.part(oldLow); s.planned && s.climbs() && s.part(low) > s.part(oldHigh) && rise > s.limits.Cap(s.part(oldLow))+weights.SharePoint {
+	// Beside a third backend the pair keeps its sum, and no step is finer than its unit.
+	unit := weights.Share(int64(weights.ShareAll)/(stable+canary) + 1)
+	if rise := s.part(d.Share) - s.part(oldLow); s.planned && s.climbs() && s.part(low) > s.part(oldHigh) && rise > s.limits.Cap(s.part(oldLow))+unit {
 		w.tb.Fatalf("%s: law 2: the route goes from %d to %d, more than the ramp allows", offset(w.at), oldLow, d.Share)
 	}
 }

@@ -74,6 +74,9 @@ func (d *draft) rampReason(present, target weights.Share) {
 
 func (d *draft) at(present, target weights.Share) string {
 	text := "at " + string(percent(present)) + " percent"
+	if d.returning() {
+		text = "stable " + text
+	}
 	if present < target {
 		text += ", on the way to " + string(percent(target))
 	}

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -73,6 +74,10 @@ func (d *draft) reportRoutes() {
 		}
 	}
 	d.status.Routes = kept
+	if d.status.Share.Observed != nil && d.routesCarry() && slices.ContainsFunc(d.obs.Routes, d.underWay) {
+		// What was just written is reported with its confirmation, in the same write.
+		return
+	}
 	d.status.Share.Observed = nil
 	if seen {
 		p := percent(high)

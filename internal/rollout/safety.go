@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -119,18 +120,22 @@ func unhealthy(d *draft) bool {
 	if d.obs.Verdict.State != v1alpha1.VerdictUnhealthy || d.judged == 0 || !d.open() {
 		return false
 	}
+	message := d.obs.Verdict.Message
+	if check := d.obs.Verdict.Check; check != "" && !strings.Contains(message, check) {
+		message = check + ": " + message
+	}
 	if !d.returning() {
-		d.rollBack(v1alpha1.ReasonUnhealthy, d.obs.Verdict.Message)
+		d.rollBack(v1alpha1.ReasonUnhealthy, message)
 		return true
 	}
 	if !d.setShare(weights.ShareAll) {
 		return true
 	}
-	d.status.Outcome, d.status.OutcomeReason, d.status.OutcomeMessage = v1alpha1.OutcomePromoted, v1alpha1.ReasonUnhealthy, clip(d.obs.Verdict.Message)
+	d.status.Outcome, d.status.OutcomeReason, d.status.OutcomeMessage = v1alpha1.OutcomePromoted, v1alpha1.ReasonUnhealthy, clip(message)
 	// From here on the canary is judged again.
 	d.status.Verdict, d.fresh, d.moved = nil, true, true
 	d.writes = WriteAll
-	d.event(true, v1alpha1.ReasonUnhealthy, "stable is unhealthy: the canary serves everything again: %s", d.obs.Verdict.Message)
+	d.event(true, v1alpha1.ReasonUnhealthy, "stable is unhealthy: the canary serves everything again: %s", message)
 	d.waitForRoutes()
 	return true
 }

@@ -153,7 +153,7 @@ func TestClassify(t *testing.T) {
 		{"canary", vegeta.Result{Code: 200, Body: []byte(`{"message":"checkout-canary"}`)}, answer{by: canary, known: true}},
 		{"nobody", vegeta.Result{Code: 200, Body: []byte(`{"message":"hello"}`)}, answer{}},
 		{"failed", vegeta.Result{Code: 500}, answer{failed: true}},
-		{"lost", vegeta.Result{Error: "connection refused"}, answer{failed: true, lost: true}},
+		{"lost", vegeta.Result{Error: "connection refused"}, answer{failed: true, lost: "connection refused"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	requestsPerSecond = 300
-	requestTimeout    = 5 * time.Second
+	requestsPerSecond = 250
+	requestTimeout    = 10 * time.Second
 	// answersPath tells which of the services answered.
 	answersPath = "/api/info"
 )
@@ -76,13 +76,13 @@ type answer struct {
 	known bool
 	// failed is any answer but a success.
 	failed bool
-	// lost had no answer at all.
-	lost bool
+	// lost says why there was no answer at all.
+	lost string
 }
 
 func classify(r *vegeta.Result, s scenario) answer {
 	if r.Code == 0 {
-		return answer{failed: true, lost: true}
+		return answer{failed: true, lost: r.Error}
 	}
 	a := answer{failed: r.Code >= http.StatusBadRequest}
 	var info struct {

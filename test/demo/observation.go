@@ -50,6 +50,7 @@ type clientCount struct {
 	answered [2]int // successes by track
 	failed   int
 	lost     int
+	whyLost  string // the first reason
 }
 
 func (c clientCount) total() int { return c.answered[stable] + c.answered[canary] + c.failed }
@@ -68,7 +69,9 @@ type observation struct {
 	entries []entry
 	samples []sample
 	quality [2]quality
-	client  clientCount
+	// slowestStable is stable's worst p99 so far, in seconds.
+	slowestStable float64
+	client        clientCount
 	// unnamed is the number of successes that no track put its name to.
 	unnamed int
 	rollout *v1alpha1.WeightedRollout
@@ -87,7 +90,10 @@ func (o *observation) answer(a answer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
-	case a.lost:
+	case a.lost != "":
+		if o.client.lost == 0 {
+			o.client.whyLost = fmt.Sprintf("%s, at %s", a.lost, clock(time.Since(o.began)))
+		}
 		o.client.lost++
 		o.client.failed++
 	case a.failed:
@@ -109,6 +115,9 @@ func (o *observation) judgeQuality(q [2]quality) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.quality = q
+	if p99 := q[stable].p99; !math.IsNaN(p99) {
+		o.slowestStable = max(o.slowestStable, p99)
+	}
 }
 
 // routeSeen records the weights, if they have changed.

@@ -42,6 +42,9 @@ func (s *screen) report(results []*result) {
 		for _, problem := range r.problems {
 			s.paragraph("  ", "not as it should be: "+problem)
 		}
+		if r.busy {
+			s.paragraph("  ", "stable, which nothing is wrong with, was slow at times too: this machine was too busy; run the demo again when it is not")
+		}
 	}
 	s.say("")
 	s.say("%s", s.dim("  measured: the canary's share of what the gateway counted while the route had"))
@@ -82,14 +85,19 @@ func lookAround(interrupted context.Context, bed *testbed.Bed, opts options, scr
 	if err != nil {
 		screen.say("%s", screen.red(err.Error()))
 	}
-	screen.print("", "Everything goes on running until Ctrl-C. In another terminal:", "",
+	name := allScenarios[0].name
+	if opts.scenario == allScenarios[1].key {
+		name = allScenarios[1].name
+	}
+	screen.print("", "Everything but the load goes on until Ctrl-C. In another terminal:", "",
 		"  export KUBECONFIG="+bed.Kubeconfig,
 		"  alias k="+kubectl,
 		"  k get wr -A",
-		"  k describe wr -n "+namespace+" checkout",
+		"  k describe wr -n "+namespace+" "+name,
 		"  k events -n "+namespace,
-		"  k get httproute -n "+namespace+" checkout -o yaml", "",
-		"  gateway     "+bed.Gateway.URL+"  (curl -H 'Host: checkout.shop.example' "+bed.Gateway.URL+answersPath+")",
+		"  k get httproute -n "+namespace+" "+name+" -o yaml", "",
+		"  gateway     "+bed.Gateway.URL,
+		"              curl -H 'Host: "+name+".shop.example' "+bed.Gateway.URL+answersPath,
 		"  its metrics "+bed.Gateway.MetricsURL,
 		"  prometheus  "+bed.Prometheus.URL,
 		"  logs        "+bed.LogDir(), "")

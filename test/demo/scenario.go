@@ -101,7 +101,7 @@ func perform(ctx context.Context, bed *testbed.Bed, screen *screen, s scenario) 
 		return nil, err
 	}
 
-	ctx, cancel := context.WithTimeoutCause(ctx, scenarioTimeout, fmt.Errorf("scenario %s did not come to its end within %s", s.key, scenarioTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, scenarioTimeout, fmt.Errorf("it did not come to its end within %s", scenarioTimeout))
 	defer cancel()
 	seen, err := observe(ctx, bed, screen, s, rollout)
 	if err != nil {

@@ -124,6 +124,9 @@ func newBed(ctx context.Context, options Options) (*Bed, error) {
 		return nil, err
 	}
 	bed := &Bed{options: withDefaults(options, paths), paths: paths, Dir: options.Dir, began: time.Now()}
+	if err := bed.checkBinaries(); err != nil {
+		return nil, err
+	}
 	if bed.Dir == "" {
 		if bed.Dir, err = os.MkdirTemp("", "weightedrollout-bed-"); err != nil {
 			return nil, fmt.Errorf("making the bed's directory: %w", err)
@@ -257,6 +260,23 @@ func (b *Bed) stop() error {
 
 // LogDir holds one log per process.
 func (b *Bed) LogDir() string { return filepath.Join(b.Dir, "logs") }
+
+// checkBinaries looks for everything that Start will need, before anything runs.
+func (b *Bed) checkBinaries() error {
+	names := []string{"etcd", "kube-apiserver"}
+	if b.options.Gateway {
+		names = append(names, "traefik")
+	}
+	if b.options.Prometheus {
+		names = append(names, "prometheus")
+	}
+	for _, name := range names {
+		if _, err := b.binary(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // binary finds an executable, and says how to get it if there is none.
 func (b *Bed) binary(name string) (string, error) {

@@ -19,7 +19,13 @@ import (
 // bareBed is a bed without an API server, to try its processes with.
 func bareBed(t *testing.T) *Bed {
 	t.Helper()
-	bed, err := newBed(t.Context(), Options{Dir: t.TempDir()})
+	assets := t.TempDir()
+	for _, name := range []string{"etcd", "kube-apiserver"} {
+		if err := os.WriteFile(filepath.Join(assets, name), nil, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bed, err := newBed(t.Context(), Options{Dir: t.TempDir(), Assets: assets})
 	if err != nil {
 		t.Fatalf("newBed: %v", err)
 	}

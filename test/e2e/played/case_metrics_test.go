@@ -288,12 +288,30 @@ func TestC20MetricsServerFails(t *testing.T) {
 	}
 	w.awaitPhase("web", v1alpha1.PhasePromoted)
 	w.wantWeights("web", "100/0", "99/1", "95/5", "90/10", "80/20", "50/50", "20/80", "0/100")
-	if n := w.prom.mostOutstanding(); n > 1 {
-		t.Errorf("%d requests for one query were outstanding at once", n)
-	}
 	if w.pid() != pid {
 		t.Error("the manager is no longer the same process")
 	}
+}
+
+// TestC20OneQuestionAtATime: a server that is slower than the interval is not asked
+// again before it has answered or the wait is over.
+func TestC20OneQuestionAtATime(t *testing.T) {
+	w := newWorld(t)
+	w.goodQueries()
+	w.rollout("web", addChecks)
+	w.prom.fail(outage{stall: true})
+	w.startManager("--prometheus-timeout=4s")
+	w.await("web", "an unknown verdict", func(wr *v1alpha1.WeightedRollout) bool {
+		return wr.Status.Verdict != nil && wr.Status.Verdict.State == v1alpha1.VerdictUnknown
+	})
+	time.Sleep(10 * time.Second)
+	// That a wait is over shows here a moment later than there.
+	if overlap := w.prom.longestOverlap(); overlap > 2*time.Second {
+		t.Errorf("two requests for one query were outstanding at once for %s", overlap)
+	}
+	w.wantWeights("web", "100/0", "99/1")
+	w.prom.fail(outage{})
+	w.awaitShare("web", "5")
 }
 
 // mustRest waits until the server was asked twice since the given question, and

@@ -38,8 +38,8 @@ var writesOfWholeRun = []string{
 	"outcome Completed",
 }
 
-// TestWholeRun is the reference: the weights and the writes of an undisturbed run.
-func TestWholeRun(t *testing.T) {
+// TestC27WholeRun is the reference: the weights and the writes of an undisturbed run.
+func TestC27WholeRun(t *testing.T) {
 	w := newWorld(t)
 	writes := newWriteNames()
 	w.api.onAnswer(func(r *request) bool {
@@ -58,9 +58,9 @@ func TestWholeRun(t *testing.T) {
 	t.Logf("%d writes for %d changes of share: %v", len(writes.all), len(wholeRun)-1, writes.all)
 }
 
-// TestKilledBeforeEveryWrite kills the manager each time before a write reaches
+// TestC27KilledBeforeEveryWrite kills the manager each time before a write reaches
 // the API server.
-func TestKilledBeforeEveryWrite(t *testing.T) {
+func TestC27KilledBeforeEveryWrite(t *testing.T) {
 	w := newWorld(t)
 	kills := newWriteNames()
 	// A point is where the manager was killed: how many writes had been accepted by
@@ -106,9 +106,9 @@ func TestKilledBeforeEveryWrite(t *testing.T) {
 	t.Logf("killed %d times, before: %v", len(kills.all), kills.all)
 }
 
-// TestKilledAfterEveryWrite kills the manager each time after the API server has
+// TestC27KilledAfterEveryWrite kills the manager each time after the API server has
 // accepted a write, and before the manager knows.
-func TestKilledAfterEveryWrite(t *testing.T) {
+func TestC27KilledAfterEveryWrite(t *testing.T) {
 	w := newWorld(t)
 	kills := newWriteNames()
 	w.api.onAnswer(func(r *request) bool {

@@ -43,6 +43,7 @@ type question struct {
 	query    string
 	end      string // of the range, or the time of an instant query
 	answered bool   // with a result
+	done     time.Time
 }
 
 // playedPrometheus answers the Prometheus HTTP API with what a test wants.
@@ -57,15 +58,13 @@ type playedPrometheus struct {
 	outage    outage
 	restored  chan struct{} // closed when an outage ends
 	questions []question
-	open      map[string]int // outstanding requests by query
-	mostOpen  int
 }
 
 func newPlayedPrometheus(t *testing.T) *playedPrometheus {
 	t.Helper()
 	p := &playedPrometheus{
 		t: t, backends: map[string]traffic{}, answers: map[string]func(string) string{},
-		restored: make(chan struct{}), open: map[string]int{},
+		restored: make(chan struct{}),
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -147,12 +146,26 @@ func (p *playedPrometheus) asked(since int) ([]question, int) {
 	return slices.Clone(p.questions[since:]), len(p.questions)
 }
 
-// mostOutstanding is the largest number of unanswered requests for one query that
-// there ever was at once.
-func (p *playedPrometheus) mostOutstanding() int {
+// longestOverlap is the longest time for which two requests for one query were
+// outstanding at once.
+func (p *playedPrometheus) longestOverlap() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.mostOpen
+	var longest time.Duration
+	last := map[string]time.Time{} // when the earlier ones of a query were all done
+	for _, q := range p.questions {
+		done := q.done
+		if done.IsZero() {
+			done = time.Now()
+		}
+		if before := last[q.query]; before.Before(done) {
+			longest = max(longest, before.Sub(q.at))
+			last[q.query] = done
+			continue
+		}
+		longest = max(longest, done.Sub(q.at))
+	}
+	return longest
 }
 
 func (p *playedPrometheus) handle(rw http.ResponseWriter, r *http.Request) {
@@ -164,13 +177,12 @@ func (p *playedPrometheus) handle(rw http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	o, restored := p.outage, p.restored
 	q.answered = o.code == 0 && !o.stall
+	number := len(p.questions)
 	p.questions = append(p.questions, q)
-	p.open[q.query]++
-	p.mostOpen = max(p.mostOpen, p.open[q.query])
 	p.mu.Unlock()
 	defer func() {
 		p.mu.Lock()
-		p.open[q.query]--
+		p.questions[number].done = time.Now()
 		p.mu.Unlock()
 	}()
 	switch {

@@ -2,7 +2,6 @@ package played
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -60,7 +59,7 @@ func (w *world) checkBatches(rollouts int, took time.Duration) {
 	perTick, widest := map[string]int{}, 0
 	for _, q := range questions {
 		perTick[q.end]++
-		widest = max(widest, strings.Count(q.query, "@kubernetesgateway"))
+		widest = max(widest, len(named(q.query)))
 	}
 	for end, n := range perTick {
 		if n > most*kinds {

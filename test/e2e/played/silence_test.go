@@ -2,6 +2,7 @@ package played
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,38 @@ import (
 
 // silence is how long a manager that has nothing to do must not say a word.
 const silence = time.Minute
+
+// TestWritesPerChange: a change of share costs one write to the route and two to
+// status, the intent and the confirmation. Only a verdict that changes, or evidence
+// that is late, is worth another.
+func TestWritesPerChange(t *testing.T) {
+	w := newWorld(t)
+	w.rollout("web", stages("6s", "5", "10", "20"), soak(2, "10m"))
+	w.startManager()
+	w.awaitShare("web", "20")
+	routes := 0
+	for _, r := range w.api.inOrder() {
+		if r.isRouteWrite() {
+			routes++
+		}
+		if !r.isStatusWrite() || routes == 0 {
+			continue
+		}
+		patch, err := r.patch()
+		if err != nil {
+			t.Fatal(err)
+		}
+		intent := has(patch, "status", "share", "desired")
+		confirmation := at(patch, "status", "share", "confirmedAt") != nil
+		late := strings.Contains(string(r.Body), `"reason":"`+v1alpha1.ReasonAwaitingEvidence+`"`)
+		if !intent && !confirmation && !late && !has(patch, "status", "verdict") {
+			t.Errorf("after write %d of the route: status is written for %s", routes, r.Body)
+		}
+	}
+	if routes != 3 {
+		t.Errorf("the route was written %d times for 3 changes", routes)
+	}
+}
 
 // TestC43IdleMeansSilent: rollouts that wait, whatever for, cost the API server
 // nothing. Watches, which the client renews now and then, are no requests.

@@ -93,7 +93,7 @@ func (w *world) close() {
 	if !w.loose {
 		w.checkLaws()
 	}
-	if w.t.Failed() || os.Getenv("PLAYED_EXPLAIN") != "" {
+	if w.t.Failed() {
 		w.explain()
 	}
 }
