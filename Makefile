@@ -19,7 +19,9 @@ RAPID_CHECKS ?= 100000
 
 TEST_ENV   = KUBEBUILDER_ASSETS="$(ASSETS)" WEIGHTEDROLLOUT_BIN="$(BIN)" CGO_ENABLED=1
 GOTEST     = $(TEST_ENV) go test -json -race -timeout 40m
-NOT_E2E    = $$(go list ./... | grep -v '/test/e2e')
+LIGHT      = $$(go list ./... | grep -v /test/)
+# The tests in test/ start an API server and more: one package at a time.
+HEAVY      = -count=1 -p 1
 SUMMARY    = $(BIN)/testsummary -stream /test/e2e
 
 ##@ Try it
@@ -27,7 +29,7 @@ SUMMARY    = $(BIN)/testsummary -stream /test/e2e
 .PHONY: demo
 demo: ## Run a canary rollout here: SCENARIO=good|bad for one of the two, DEMO_KEEP=1 to leave it running.
 	@$(BUILD) $(TOOLS) manager demo
-	@exec $(BIN)/demo --bin $(BIN) $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(filter-out 0,$(DEMO_KEEP)),--keep)
+	@exec bin/demo --bin bin $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(filter-out 0,$(DEMO_KEEP)),--keep)
 
 .PHONY: build
 build: ## Build the controller as bin/manager.
@@ -44,18 +46,18 @@ install-file: ## Write all that a cluster needs to dist/install.yaml.
 
 .PHONY: test
 test: gcc ## Run every test under the race detector, the end-to-end ones last.
-	@$(BUILD) $(TOOLS) manager testsummary
-	@pkgs=$(NOT_E2E); { rc=0; $(GOTEST) $$pkgs || rc=1; $(GOTEST) -count=1 -p 1 ./test/e2e/... || rc=1; exit $$rc; } | $(SUMMARY)
+	@$(BUILD) $(TOOLS) manager demo testsummary
+	@pkgs=$(LIGHT); { rc=0; $(GOTEST) $$pkgs || rc=1; $(GOTEST) $(HEAVY) ./test/... || rc=1; exit $$rc; } | $(SUMMARY)
 
 .PHONY: test-unit
 test-unit: gcc ## Run the tests that start no other process: seconds once compiled.
 	@$(BUILD) testsummary
-	@pkgs=$(NOT_E2E); $(GOTEST) -short $$pkgs | $(SUMMARY)
+	@pkgs=$$(go list ./... | grep -v /test/e2e); $(GOTEST) -short $$pkgs | $(SUMMARY)
 
 .PHONY: test-e2e
 test-e2e: gcc ## Run the end-to-end tests only: real API server, gateway and Prometheus.
-	@$(BUILD) $(TOOLS) manager testsummary
-	@$(GOTEST) -count=1 -p 1 ./test/e2e/... | $(SUMMARY)
+	@$(BUILD) $(TOOLS) manager demo testsummary
+	@$(GOTEST) $(HEAVY) ./test/e2e/... | $(SUMMARY)
 
 .PHONY: nightly
 nightly: gcc ## Check the properties RAPID_CHECKS (100000) times each, then fuzz.
@@ -86,18 +88,18 @@ gcc:
 .PHONY: generate
 generate: ## Generate the DeepCopy methods of the API types.
 	@$(BUILD) controller-gen
-	$(BIN)/controller-gen object:headerFile=hack/boilerplate.go.txt paths=./api/...
+	bin/controller-gen object:headerFile=hack/boilerplate.go.txt paths=./api/...
 
 .PHONY: manifests
 manifests: ## Generate the CustomResourceDefinitions and the controller's role.
 	@$(BUILD) controller-gen
-	$(BIN)/controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
-	$(BIN)/controller-gen rbac:roleName=weightedrollout-manager paths=./controllers/... output:rbac:dir=config/rbac
+	bin/controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
+	bin/controller-gen rbac:roleName=weightedrollout-manager paths=./controllers/... output:rbac:dir=config/rbac
 
 .PHONY: fmt
 fmt: ## Format the Go code.
 	@$(BUILD) golangci-lint
-	$(BIN)/golangci-lint fmt ./...
+	bin/golangci-lint fmt ./...
 
 .PHONY: tidy
 tidy: ## Tidy the go.mod of this module and of each one in tools/.
@@ -106,7 +108,7 @@ tidy: ## Tidy the go.mod of this module and of each one in tools/.
 .PHONY: lint
 lint: ## Run golangci-lint, and shellcheck where it is installed.
 	@$(BUILD) golangci-lint
-	$(BIN)/golangci-lint run ./...
+	bin/golangci-lint run ./...
 	@if command -v shellcheck >/dev/null; then shellcheck hack/*.sh .ci/run; \
 	else echo "lint: shellcheck is not installed: the scripts were not checked"; fi
 

@@ -30,11 +30,11 @@ describe() {
 	etcd) secs=60 module=go.etcd.io/etcd/server/v3 pkg=$module ;;
 	golangci-lint) secs=300 module=github.com/golangci/golangci-lint/v2 pkg=$module/cmd/golangci-lint ;;
 	kube-apiserver) secs=270 dir=$root/tools/kubernetes module=k8s.io/kubernetes pkg=$module/cmd/kube-apiserver ;;
-	kubectl) secs=40 dir=$root/tools/kubernetes module=k8s.io/kubernetes pkg=$module/cmd/kubectl ;;
+	kubectl) secs=60 dir=$root/tools/kubernetes module=k8s.io/kubernetes pkg=$module/cmd/kubectl ;;
 	podinfo) secs=20 module=github.com/stefanprodan/podinfo pkg=$module/cmd/podinfo ;;
 	prometheus) secs=100 module=github.com/prometheus/prometheus pkg=$module/cmd/prometheus tags=remove_all_sd ;;
 	traefik) secs=300 module=github.com/traefik/traefik/v3 pkg=$module/cmd/traefik ;;
-	manager) secs=90 own=1 pkg=./cmd/manager ;;
+	manager) secs=150 own=1 pkg=./cmd/manager ;;
 	demo) secs=10 own=1 pkg=./test/demo ;;
 	testsummary) secs=5 own=1 pkg=./hack/testsummary ;;
 	*) die "there is nothing named '$1'" ;;

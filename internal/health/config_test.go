@@ -10,16 +10,13 @@ import (
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 )
 
-//go:fix inline
-func ptr[T any](v T) *T { return new(v) }
-
 func TestConfigFrom(t *testing.T) {
 	full := &v1alpha1.Health{
 		Preset: v1alpha1.PresetTraefik, Window: "2m", Interval: "30s", SampleDelay: "0s",
 		MinRequests: 7, MinRampRequests: 3,
 		ErrorRate: &v1alpha1.ErrorRate{MaxPercent: "0.5"},
 		Latency:   &v1alpha1.Latency{Percentile: "99.9", Max: "500ms"},
-		Checks:    []v1alpha1.Check{{Name: "queue", Query: "q", Min: ptr(v1alpha1.Decimal("-1")), Max: ptr(v1alpha1.Decimal("2.5"))}},
+		Checks:    []v1alpha1.Check{{Name: "queue", Query: "q", Min: new(v1alpha1.Decimal("-1")), Max: new(v1alpha1.Decimal("2.5"))}},
 	}
 	tests := map[string]struct {
 		health *v1alpha1.Health
@@ -61,7 +58,7 @@ func TestConfigFromNamesTheField(t *testing.T) {
 	checks := func(c ...v1alpha1.Check) func(*v1alpha1.Health) {
 		return func(h *v1alpha1.Health) { h.Checks = c }
 	}
-	limit := ptr(v1alpha1.Decimal("1"))
+	limit := new(v1alpha1.Decimal("1"))
 	tests := map[string]struct {
 		change func(*v1alpha1.Health)
 		lasts  v1alpha1.Duration
@@ -87,9 +84,9 @@ func TestConfigFromNamesTheField(t *testing.T) {
 		"check twice":        {checks(v1alpha1.Check{Name: "a", Query: "q", Max: limit}, v1alpha1.Check{Name: "a", Query: "q", Max: limit}), "1m", "health.checks[a] is given twice"},
 		"check no query":     {checks(v1alpha1.Check{Name: "a", Max: limit}), "1m", "health.checks[a].query"},
 		"check no limit":     {checks(v1alpha1.Check{Name: "a", Query: "q"}), "1m", "health.checks[a] has no limit"},
-		"check min":          {checks(v1alpha1.Check{Name: "a", Query: "q", Min: ptr(v1alpha1.Decimal("x"))}), "1m", "health.checks[a].min"},
-		"check max NaN":      {checks(v1alpha1.Check{Name: "a", Query: "q", Max: ptr(v1alpha1.Decimal("NaN"))}), "1m", "health.checks[a].max"},
-		"check min over max": {checks(v1alpha1.Check{Name: "a", Query: "q", Min: ptr(v1alpha1.Decimal("2")), Max: limit}), "1m", "min is above max"},
+		"check min":          {checks(v1alpha1.Check{Name: "a", Query: "q", Min: new(v1alpha1.Decimal("x"))}), "1m", "health.checks[a].min"},
+		"check max NaN":      {checks(v1alpha1.Check{Name: "a", Query: "q", Max: new(v1alpha1.Decimal("NaN"))}), "1m", "health.checks[a].max"},
+		"check min over max": {checks(v1alpha1.Check{Name: "a", Query: "q", Min: new(v1alpha1.Decimal("2")), Max: limit}), "1m", "min is above max"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -150,12 +150,7 @@ func (d *draft) refusal(c v1alpha1.Command) string {
 	}
 	switch c.Verb {
 	case v1alpha1.VerbApprove:
-		if !d.known || d.status.Outcome != v1alpha1.OutcomeInProgress || d.status.Stage == nil {
-			return "no stage is under way"
-		}
-		if c.Stage == nil || *c.Stage != d.status.Stage.Index {
-			return fmt.Sprintf("it must name the present stage, which has index %d", d.status.Stage.Index)
-		}
+		return d.refuseApproval(c.Stage)
 	case v1alpha1.VerbPromote:
 		if !d.known || d.status.Outcome != v1alpha1.OutcomeInProgress {
 			return "no plan is under way"
@@ -165,14 +160,29 @@ func (d *draft) refusal(c v1alpha1.Command) string {
 			return "only a rolled back revision can be tried again"
 		}
 	case v1alpha1.VerbFinish:
-		if d.known && d.status.Outcome != v1alpha1.OutcomePromoted {
-			return "only a promoted revision can be finished"
-		}
-		if !d.known && d.status.Attempt > 0 {
-			return "the record in status does not add up; retry starts again at 0 percent"
-		}
+		return d.refuseFinish()
 	default:
 		return "its verb must be approve, promote, retry or finish"
+	}
+	return ""
+}
+
+func (d *draft) refuseApproval(stage *int32) string {
+	if !d.known || d.status.Outcome != v1alpha1.OutcomeInProgress || d.status.Stage == nil {
+		return "no stage is under way"
+	}
+	if stage == nil || *stage != d.status.Stage.Index {
+		return fmt.Sprintf("it must name the present stage, which has index %d", d.status.Stage.Index)
+	}
+	return ""
+}
+
+func (d *draft) refuseFinish() string {
+	if d.known && d.status.Outcome != v1alpha1.OutcomePromoted {
+		return "only a promoted revision can be finished"
+	}
+	if !d.known && d.status.Attempt > 0 {
+		return "the record in status does not add up; retry starts again at 0 percent"
 	}
 	return ""
 }

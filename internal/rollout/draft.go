@@ -152,15 +152,6 @@ func (d *draft) unconfirm() { d.status.Share.ConfirmedAt = nil }
 
 func (d *draft) confirmed() bool { return d.status.Share.ConfirmedAt != nil }
 
-// sinceConfirmed is how long the share has been confirmed. A time in the future
-// counts as now.
-func (d *draft) sinceConfirmed() time.Duration {
-	if !d.confirmed() {
-		return 0
-	}
-	return max(0, d.now.Sub(d.status.Share.ConfirmedAt.Time))
-}
-
 // cannotLower tells whether the canary's share would have to fall and stable has
 // no ready endpoint to take it.
 func (d *draft) cannotLower() bool {

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 	"github.com/weightedrollout/weightedrollout/internal/weights"
@@ -38,12 +39,7 @@ func observing(d *draft) bool {
 }
 
 func wouldDo(d *draft, would Decision) string {
-	for _, r := range d.obs.Routes {
-		if would.NeedsWrite(r) {
-			return fmt.Sprintf("set the canary's share to %s percent", percent(would.Share))
-		}
-	}
-	if would.Share != d.share {
+	if would.Share != d.share || slices.ContainsFunc(d.obs.Routes, would.NeedsWrite) {
 		return fmt.Sprintf("set the canary's share to %s percent", percent(would.Share))
 	}
 	return "leave the share as it is"

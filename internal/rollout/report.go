@@ -3,12 +3,14 @@ package rollout
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/health"
 	"github.com/weightedrollout/weightedrollout/internal/route"
 	"github.com/weightedrollout/weightedrollout/internal/weights"
 )
@@ -112,24 +114,37 @@ func (d *draft) routeReason(r Route) (reason, message string) {
 // is too early to tell replaces nothing, and in the middle of a ramp only bad
 // news is worth a write of its own.
 func (d *draft) reportVerdict() {
-	v := d.obs.Verdict
-	old := d.status.Verdict
+	v, old := d.obs.Verdict, d.status.Verdict
 	if v.State == "" || !d.known || d.fresh || v.Reason == v1alpha1.ReasonAwaitingWindow {
 		return
 	}
-	if old != nil && old.State == v.State && old.Reason == v.Reason && old.Check == v.Check {
+	is := v1alpha1.VerdictStatus{State: v.State, Reason: v.Reason, Check: v.Check, Message: verdictMessage(v), At: micro(d.now)}
+	if old == nil {
+		d.status.Verdict = &is
 		return
 	}
-	early := v.State == v1alpha1.VerdictUnknown && v.Reason == v1alpha1.ReasonInsufficientRequests
-	fine := early || v.State == v1alpha1.VerdictHealthy
-	wasFine := old == nil || old.State == v1alpha1.VerdictHealthy || old.Reason == v1alpha1.ReasonInsufficientRequests
-	if fine && wasFine && !d.moved && old != nil && (early || d.inMidRamp()) {
+	if old.State == is.State && old.Reason == is.Reason && old.Check == is.Check {
 		return
 	}
-	if (!fine || !wasFine) && old != nil {
-		d.event(!fine, v1alpha1.ReasonVerdictChanged, "verdict %s (%s): %s", v.State, v.Reason, v.Message)
+	calm := untroubled(is) && untroubled(*old)
+	early := is.State == v1alpha1.VerdictUnknown
+	if calm && !d.moved && (early || d.inMidRamp()) {
+		return
 	}
-	d.status.Verdict = &v1alpha1.VerdictStatus{State: v.State, Reason: v.Reason, Check: v.Check, Message: clip(v.Message), At: micro(d.now)}
+	if !calm {
+		d.event(!untroubled(is), v1alpha1.ReasonVerdictChanged, "verdict %s (%s): %s", is.State, is.Reason, is.Message)
+	}
+	d.status.Verdict = &is
+}
+
+// untroubled tells whether a verdict is good, or only too early to tell.
+func untroubled(v v1alpha1.VerdictStatus) bool {
+	return v.State == v1alpha1.VerdictHealthy || v.Reason == v1alpha1.ReasonInsufficientRequests
+}
+
+// verdictMessage adds the remarks about the configuration to what the verdict says.
+func verdictMessage(v health.Verdict) string {
+	return clip(strings.Join(append([]string{v.Message}, v.Notes...), "; "))
 }
 
 // inMidRamp tells whether the share is between two stages' weights.

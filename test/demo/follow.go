@@ -64,12 +64,12 @@ func follow(ctx context.Context, c client.WithWatch, list client.ObjectList, key
 	for {
 		err := followOnce(ctx, c, list, key, &since, each)
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // the end of ctx is the normal end of a watch
 		}
 		if err != nil {
 			return fmt.Errorf("watching %T of %s: %w", list, key, err)
 		}
-		if pause(ctx, 100*time.Millisecond) != nil {
+		if !rest(ctx, 100*time.Millisecond) {
 			return nil
 		}
 	}

@@ -59,7 +59,7 @@ func countAtGateway(ctx context.Context, url string, s scenario, seen *observati
 		sample, err := readCounters(ctx, url, s)
 		switch {
 		case ctx.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // the end of ctx is the normal end of counting
 		case err == nil:
 			failures = 0
 			seen.count(sample)
@@ -68,7 +68,7 @@ func countAtGateway(ctx context.Context, url string, s scenario, seen *observati
 				return fmt.Errorf("reading the gateway's counters: %w", err)
 			}
 		}
-		if pause(ctx, gaugeInterval) != nil {
+		if !rest(ctx, gaugeInterval) {
 			return nil
 		}
 	}

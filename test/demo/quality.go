@@ -45,7 +45,7 @@ func readQuality(ctx context.Context, url string, s scenario, seen *observation)
 			both[t] = quality{errorPercent: errorPercents[t], p99: p99s[t]}
 		}
 		seen.judgeQuality(both)
-		if pause(ctx, qualityInterval) != nil {
+		if !rest(ctx, qualityInterval) {
 			return nil
 		}
 	}

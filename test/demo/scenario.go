@@ -160,3 +160,6 @@ func pause(ctx context.Context, d time.Duration) error {
 		return context.Cause(ctx)
 	}
 }
+
+// rest pauses, and tells whether there is anything left to do afterwards.
+func rest(ctx context.Context, d time.Duration) bool { return pause(ctx, d) == nil }

@@ -163,7 +163,7 @@ func cut(line string, width int) string {
 func wrap(text string, width int) []string {
 	var lines []string
 	line, columns := "", 0
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		n := utf8.RuneCountInString(escapes.ReplaceAllString(word, ""))
 		if columns > 0 && columns+1+n > width {
 			lines = append(lines, line)
