@@ -50,7 +50,7 @@ test: gcc ## Run every test under the race detector, the end-to-end ones last.
 	@pkgs=$(LIGHT); { rc=0; $(GOTEST) $$pkgs || rc=1; $(GOTEST) $(HEAVY) ./test/... || rc=1; exit $$rc; } | $(SUMMARY)
 
 .PHONY: test-unit
-test-unit: gcc ## Run the tests that start no other process: seconds once compiled.
+test-unit: gcc ## Run the tests that start no other process.
 	@$(BUILD) testsummary
 	@pkgs=$$(go list ./... | grep -v /test/e2e); $(GOTEST) -short $$pkgs | $(SUMMARY)
 

@@ -95,7 +95,7 @@ build() {
 			grep -vE '^[A-Za-z0-9._/~-]+$' "$log" | tail -n 20 | sed 's/^/    /' || true
 			if [[ ! $own ]]; then
 				echo "tools: if a download failed, check the network and GOPROXY ($(go env GOPROXY));"
-				echo "tools: if the disk is full, free some: all the tools need about 10 GB of caches;"
+				echo "tools: if the disk is full, free some: all the tools need about 15 GB of caches;"
 				echo "tools: then run the same command again: what was downloaded and compiled is kept."
 			fi
 		} >&2
@@ -165,14 +165,14 @@ if ((${#missing[@]} > 0)) && command -v flock >/dev/null; then
 	look # the other build may have built them
 fi
 if ((${#missing[@]} > 0)); then
-	echo "tools: ${#missing[@]} of $tools to build from source (${missing[*]}): about $(((total + 59) / 60)) min on 2 cores when nothing is cached, only this once"
+	echo "tools: building ${#missing[@]} of $tools from source, once (${missing[*]}): about $(((total + 59) / 60)) min on 2 cores"
 	for name in "${missing[@]}"; do
 		rm -f "$bin/.$name".[0-9]*
 		describe "$name"
 		build "$name"
 	done
-	echo "tools: all $tools present, built in $SECONDS s"
-elif ((tools > 0)); then
+	echo "tools: all present after $SECONDS s"
+elif ((tools > 1)); then
 	echo "tools: all $tools present"
 fi
 exec 9>&-

@@ -41,11 +41,12 @@ type summary struct {
 
 	passed, failed, skipped int
 	withoutTests            int
-	failures, skips         []string
+	failures                []string
+	skips                   map[string][]string // the tests by package and reason
 }
 
 func newSummary(out io.Writer, stream string) *summary {
-	return &summary{out: out, stream: stream, running: map[string]*pkg{}, builds: map[string][]string{}}
+	return &summary{out: out, stream: stream, running: map[string]*pkg{}, builds: map[string][]string{}, skips: map[string][]string{}}
 }
 
 // line takes one line of the input and says whether it printed something.
@@ -102,7 +103,8 @@ func (s *summary) testEnd(p *pkg, e event) bool {
 	case "skip":
 		p.skipped++
 		s.skipped++
-		s.skips = append(s.skips, name+reason(p.output[e.Test]))
+		why := e.Package + reason(p.output[e.Test])
+		s.skips[why] = append(s.skips[why], e.Test)
 	case "fail":
 		p.failed++
 		s.failed++
@@ -188,7 +190,15 @@ func (s *summary) finish() bool {
 		s.failures = append(s.failures, name+" (did not end)")
 	}
 	fmt.Fprintln(s.out)
-	list(s.out, "Skipped:", s.skips)
+	var skips []string
+	for _, why := range slices.Sorted(maps.Keys(s.skips)) {
+		tests := s.skips[why]
+		if n := len(tests); n > 3 {
+			tests = append(tests[:2:2], fmt.Sprintf("and %d more", n-2))
+		}
+		skips = append(skips, why+" ("+strings.Join(tests, ", ")+")")
+	}
+	list(s.out, "Skipped:", skips)
 	list(s.out, "Failed:", s.failures)
 	if s.withoutTests > 0 {
 		fmt.Fprintf(s.out, "Packages without a test that was run: %d\n", s.withoutTests)

@@ -49,7 +49,7 @@ func TestSummary(t *testing.T) {
 		"a skip gives its reason": {
 			lines:  []string{passA, endA, whyC, skipC, endC},
 			passed: true,
-			want:   []string{"  m/c TestC: needs a: cluster\n", "\n1 passed, 0 failed, 1 skipped\n"},
+			want:   []string{"  m/c: needs a: cluster (TestC)\n", "\n1 passed, 0 failed, 1 skipped\n"},
 		},
 		"what does not build fails": {
 			lines: []string{passA, endA, compiler, endE},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,18 +57,26 @@ func pairWeights(route *gatewayv1.HTTPRoute, s scenario) [2]int32 {
 }
 
 // follow watches one object until ctx ends. It starts from the present state, and
-// goes on where it was when the API server ends the watch.
+// goes on where it was when the watch breaks off, so that nothing is missed.
 func follow(ctx context.Context, c client.WithWatch, list client.ObjectList, key client.ObjectKey, each func(uint64, client.Object) error) error {
-	since := ""
+	since, failures := "", 0
 	for {
+		before := since
 		err := followOnce(ctx, c, list, key, &since, each)
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // the end of ctx is the normal end of a watch
+			return nil
+		}
+		if since != before {
+			failures = 0
 		}
 		if err != nil {
+			failures++
+		}
+		// Too old a version cannot be gone on from: what lay between is unknown.
+		if failures == toleratedFailures || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 			return fmt.Errorf("watching %T of %s: %w", list, key, err)
 		}
-		if !rest(ctx, 100*time.Millisecond) {
+		if pause(ctx, gaugeInterval) != nil {
 			return nil
 		}
 	}

@@ -17,7 +17,7 @@ const (
 	shareTolerance = 1.0
 	// settling is left out at the start of a hold: the gateway takes new weights a
 	// moment after the route has them.
-	settling = 500 * time.Millisecond
+	settling = 1500 * time.Millisecond
 	// tooSlow, in seconds, is a p99 that stable only has where the demo gets too
 	// little of the processor.
 	tooSlow = 0.5

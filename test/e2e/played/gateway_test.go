@@ -59,17 +59,16 @@ func (g *playedGateway) start(ctx context.Context) error {
 	}
 	go func() {
 		defer g.queue.ShutDown()
-		for {
-			for event := range w.ResultChan() {
-				g.note(event)
+		for ctx.Err() == nil {
+			if err == nil {
+				for event := range w.ResultChan() {
+					g.note(event)
+				}
 			}
-			if ctx.Err() != nil {
-				return
-			}
-			// The API server ends a watch now and then.
-			if w, err = g.client.Watch(ctx, &gatewayv1.HTTPRouteList{}); err != nil {
-				return
-			}
+			// The API server ends a watch now and then, and a new one begins with all
+			// that there is.
+			time.Sleep(pollEvery)
+			w, err = g.client.Watch(ctx, &gatewayv1.HTTPRouteList{})
 		}
 	}()
 	return nil

@@ -8,7 +8,10 @@ import (
 	"sync"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	toolswatch "k8s.io/client-go/tools/watch"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -20,8 +23,6 @@ type routeLog struct {
 	mu    sync.Mutex
 	names []string
 	seen  map[string][]pair
-	// broken tells that the watch ended, so that something may be missing.
-	broken bool
 }
 
 // newRouteLog watches the routes of a namespace until the test ends.
@@ -29,25 +30,32 @@ func newRouteLog(t *testing.T, c client.WithWatch, namespace string) *routeLog {
 	t.Helper()
 	l := &routeLog{seen: map[string][]pair{}}
 	ctx, cancel := context.WithCancel(context.Background())
-	w, err := c.Watch(ctx, &gatewayv1.HTTPRouteList{}, client.InNamespace(namespace))
+	var before gatewayv1.HTTPRouteList
+	if err := c.List(ctx, &before, client.InNamespace(namespace)); err != nil {
+		cancel()
+		t.Fatalf("listing the routes of %s: %v", namespace, err)
+	}
+	// A watch that breaks is taken up where it broke, so that nothing is missed.
+	w, err := toolswatch.NewRetryWatcherWithContext(ctx, before.ResourceVersion, &cache.ListWatch{
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return c.Watch(ctx, &gatewayv1.HTTPRouteList{}, client.InNamespace(namespace), &client.ListOptions{Raw: &options})
+		},
+	})
 	if err != nil {
 		cancel()
 		t.Fatalf("watching the routes of %s: %v", namespace, err)
 	}
-	done := make(chan struct{})
+	broken := make(chan bool)
 	go func() {
-		defer close(done)
+		defer close(broken)
 		for event := range w.ResultChan() {
 			l.note(event)
 		}
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.broken = ctx.Err() == nil
+		broken <- ctx.Err() == nil
 	}()
 	t.Cleanup(func() {
 		cancel()
-		<-done
-		if l.broken {
+		if <-broken {
 			t.Error("the watch of the routes ended early, so the test may have missed something")
 		}
 	})

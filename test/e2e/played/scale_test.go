@@ -14,7 +14,7 @@ import (
 // one among them, which is rolled back. Prometheus is asked for all of them at
 // once, so that its requests do not grow with their number.
 func TestHundredRollouts(t *testing.T) {
-	w := newWorld(t)
+	w := newLoneWorld(t)
 	const rollouts, bad = 100, "r042"
 	w.prom.set(w.namespace, canaryOf(bad), traffic{perSecond: 50, failed: 0.25})
 	for i := range rollouts {

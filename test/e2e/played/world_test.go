@@ -14,6 +14,7 @@ import (
 	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -51,10 +52,16 @@ var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 // newWorld prepares a world for a test, which then runs beside others.
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	t.Parallel()
+	return newLoneWorld(t)
+}
+
+// newLoneWorld is newWorld for a test that is better run by itself.
+func newLoneWorld(t *testing.T) *world {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("starts a control plane")
 	}
-	t.Parallel()
 	s, err := start()
 	if err != nil {
 		t.Fatalf("starting the bed: %v", err)
@@ -217,18 +224,29 @@ func (w *world) endpoints(name string) {
 func (w *world) get(name string) *v1alpha1.WeightedRollout {
 	w.t.Helper()
 	wr := &v1alpha1.WeightedRollout{}
-	if err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, wr); err != nil {
-		w.t.Fatalf("reading WeightedRollout %s: %v", name, err)
-	}
+	w.read(name, wr)
 	return wr
+}
+
+// read reads an object. An API server that is too busy to answer is asked again.
+func (w *world) read(name string, o client.Object) {
+	w.t.Helper()
+	var err error
+	for deadline := time.Now().Add(patience); ; time.Sleep(pollEvery) {
+		err = w.client.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, o)
+		if err == nil {
+			return
+		}
+		if apierrors.IsNotFound(err) || time.Now().After(deadline) {
+			w.t.Fatalf("reading %T %s: %v", o, name, err)
+		}
+	}
 }
 
 func (w *world) route(name string) *gatewayv1.HTTPRoute {
 	w.t.Helper()
 	route := &gatewayv1.HTTPRoute{}
-	if err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, route); err != nil {
-		w.t.Fatalf("reading HTTPRoute %s: %v", name, err)
-	}
+	w.read(name, route)
 	return route
 }
 
