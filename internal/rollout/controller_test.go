@@ -28,6 +28,8 @@ type controller struct {
 	crash  crash
 	// race runs once, between a pass's reading and its first write to a route.
 	race func()
+	// beforePass and atRest run before every pass, and when nothing is left to write.
+	beforePass, atRest func()
 }
 
 // crash says before or after which write the controller dies, once.
@@ -89,6 +91,9 @@ func (w *world) route(name string) *servedRoute {
 
 // pass does what one Reconcile does: observe, decide, act. It tells whether it wrote.
 func (w *world) pass() (wrote bool, err error) {
+	if w.controller.beforePass != nil {
+		w.controller.beforePass()
+	}
 	obs := w.observe()
 	w.controller.seen = obs.Verdict.Signal()
 	d := rollout.Decide(obs, w.clock())
@@ -250,6 +255,9 @@ func (w *world) restart() {
 // before has written and writes nothing: that is law 11.
 func (w *world) settle() {
 	w.tb.Helper()
+	if w.controller.atRest != nil {
+		defer w.controller.atRest()
+	}
 	var last error
 	for range 12 {
 		if w.object.gone {
@@ -300,7 +308,7 @@ func (w *world) wake() {
 	w.journal.served(w, changed)
 	timer := w.controller.timer
 	due := !timer.IsZero() && !timer.After(w.clock())
-	if len(changed) > 0 || due || w.controller.seen != any(w.verdictSignal()) {
+	if len(changed) > 0 || due || w.controller.seen != w.verdictSignal() {
 		w.settle()
 	}
 }

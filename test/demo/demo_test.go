@@ -28,7 +28,7 @@ func TestManifestsAreReadStrictly(t *testing.T) {
 }
 
 // told is an observation of a rollout that went through the given canary weights,
-// a second each. Every stage of the plan begins just before its first weight.
+// three seconds each. Every stage of the plan begins just before its first weight.
 func told(t *testing.T, s scenario, phase v1alpha1.Phase, weights ...int32) (*observation, v1alpha1.WeightedRolloutSpec) {
 	t.Helper()
 	_, rollout, err := manifests(s)
@@ -37,18 +37,18 @@ func told(t *testing.T, s scenario, phase v1alpha1.Phase, weights ...int32) (*ob
 	}
 	rollout.Status.Phase = phase
 	began := time.Now()
-	seen := &observation{scenario: s, began: began, rollout: rollout, endedAt: began.Add(time.Duration(len(weights)) * time.Second)}
+	seen := &observation{scenario: s, began: began, rollout: rollout, endedAt: began.Add(time.Duration(3*len(weights)) * time.Second)}
 	stages := append(rollout.Spec.Plan.Stages, v1alpha1.Stage{Weight: "100"})
 	version, counted := uint64(1), [2]count{}
 	for i, weight := range weights {
-		at := began.Add(time.Duration(i) * time.Second)
+		at := began.Add(time.Duration(3*i) * time.Second)
 		for n := len(seen.entries); n < len(stages) && (n == 0 || weight > int32(points(stages[n-1].Weight)/100)); n++ {
 			version++
 			seen.entries = append(seen.entries, entry{at: at, version: version, index: n, weight: stages[n].Weight})
 		}
 		version++
 		seen.steps = append(seen.steps, step{at: at, version: version, weights: [2]int32{100 - weight, weight}})
-		for range 4 {
+		for range 12 {
 			at = at.Add(240 * time.Millisecond)
 			counted[stable].requests += float64(100 - weight)
 			counted[canary].requests += float64(weight)
@@ -115,7 +115,7 @@ func TestJudgeComparesTheShareWithTheGateway(t *testing.T) {
 func TestStageRows(t *testing.T) {
 	seen, spec := told(t, allScenarios[0], v1alpha1.PhasePromoted, 1, 5, 10, 20, 40, 50, 80, 100)
 	row := judge(allScenarios[0], spec, seen).rows[4]
-	if row.weight != "50 %" || row.began != 4*time.Second || row.lasted != 2*time.Second || math.Abs(row.measured-50) > 0.01 {
+	if row.weight != "50 %" || row.began != 12*time.Second || row.lasted != 6*time.Second || math.Abs(row.measured-50) > 0.01 {
 		t.Errorf("unexpected row %+v", row)
 	}
 	if diff := cmp.Diff([]string{"40", "50"}, row.shares); diff != "" {

@@ -60,12 +60,9 @@ func pairWeights(route *gatewayv1.HTTPRoute, s scenario) [2]int32 {
 // goes on where it was when the watch breaks off, so that nothing is missed.
 func follow(ctx context.Context, c client.WithWatch, list client.ObjectList, key client.ObjectKey, each func(uint64, client.Object) error) error {
 	since, failures := "", 0
-	for {
+	for ctx.Err() == nil {
 		before := since
 		err := followOnce(ctx, c, list, key, &since, each)
-		if ctx.Err() != nil {
-			return nil
-		}
 		if since != before {
 			failures = 0
 		}
@@ -73,13 +70,14 @@ func follow(ctx context.Context, c client.WithWatch, list client.ObjectList, key
 			failures++
 		}
 		// Too old a version cannot be gone on from: what lay between is unknown.
-		if failures == toleratedFailures || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		lost := apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
+		if ctx.Err() == nil && (lost || failures == toleratedFailures) {
 			return fmt.Errorf("watching %T of %s: %w", list, key, err)
 		}
-		if pause(ctx, gaugeInterval) != nil {
-			return nil
-		}
+		// Whether the pause is cut short is for the loop to see.
+		_ = pause(ctx, gaugeInterval)
 	}
+	return nil
 }
 
 func followOnce(ctx context.Context, c client.WithWatch, list client.ObjectList, key client.ObjectKey, since *string, each func(uint64, client.Object) error) error {

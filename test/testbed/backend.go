@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/util/retry"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -91,9 +90,9 @@ func newEndpointSlice(namespace, service, address string) *discoveryv1.EndpointS
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Endpoints: []discoveryv1.Endpoint{{
 			Addresses:  []string{"192.0.2." + host},
-			Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true), Serving: ptr.To(true)},
+			Conditions: discoveryv1.EndpointConditions{Ready: new(true), Serving: new(true)},
 		}},
-		Ports: []discoveryv1.EndpointPort{{Name: ptr.To("http"), Port: ptr.To[int32](BackendPort), Protocol: ptr.To(corev1.ProtocolTCP)}},
+		Ports: []discoveryv1.EndpointPort{{Name: new("http"), Port: new(int32(BackendPort)), Protocol: new(corev1.ProtocolTCP)}},
 	}
 }
 
@@ -107,8 +106,8 @@ func (b *Bed) SetReady(ctx context.Context, namespace, service string, ready boo
 			return err
 		}
 		for i := range slice.Endpoints {
-			slice.Endpoints[i].Conditions.Ready = ptr.To(ready)
-			slice.Endpoints[i].Conditions.Serving = ptr.To(ready)
+			slice.Endpoints[i].Conditions.Ready = new(ready)
+			slice.Endpoints[i].Conditions.Serving = new(ready)
 		}
 		return b.Client.Update(ctx, slice)
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -80,9 +81,7 @@ func merged(target, patch any) any {
 	}
 	result := map[string]any{}
 	if old, ok := target.(map[string]any); ok {
-		for key, value := range old {
-			result[key] = value
-		}
+		maps.Copy(result, old)
 	}
 	for key, value := range changes {
 		if value == nil {

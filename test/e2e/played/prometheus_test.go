@@ -1,8 +1,10 @@
 package played
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"net"
 	"net/http"
@@ -66,7 +68,7 @@ func newPlayedPrometheus(t *testing.T) *playedPrometheus {
 		t: t, backends: map[string]traffic{}, answers: map[string]func(string) string{},
 		restored: make(chan struct{}),
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatalf("listening as Prometheus: %v", err)
 	}
@@ -129,7 +131,7 @@ func (p *playedPrometheus) fail(o outage) {
 		var listener net.Listener
 		var err error
 		for range 100 {
-			if listener, err = net.Listen("tcp", p.address); err == nil {
+			if listener, err = (&net.ListenConfig{}).Listen(context.Background(), "tcp", p.address); err == nil {
 				p.serve(listener)
 				return
 			}
@@ -193,9 +195,7 @@ func (p *playedPrometheus) handle(rw http.ResponseWriter, r *http.Request) {
 		}
 		panic(http.ErrAbortHandler)
 	case o.code != 0:
-		for key, values := range o.header {
-			rw.Header()[key] = values
-		}
+		maps.Copy(rw.Header(), o.header)
 		rw.WriteHeader(o.code)
 		_, _ = rw.Write([]byte(o.body))
 		return

@@ -94,7 +94,7 @@ func newAPIProxy(t *testing.T, config *rest.Config) *apiProxy {
 	if err != nil {
 		t.Fatalf("making a transport to the API server: %v", err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatalf("listening for the manager: %v", err)
 	}

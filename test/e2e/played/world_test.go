@@ -281,8 +281,8 @@ func (w *world) editWeights(name string, p pair) {
 	w.t.Helper()
 	route := w.route(name)
 	before := route.DeepCopy()
-	route.Spec.Rules[0].BackendRefs[0].Weight = ptr.To(int32(p.stable))
-	route.Spec.Rules[0].BackendRefs[1].Weight = ptr.To(int32(p.canary))
+	route.Spec.Rules[0].BackendRefs[0].Weight = new(int32(p.stable))
+	route.Spec.Rules[0].BackendRefs[1].Weight = new(int32(p.canary))
 	if err := w.client.Patch(w.t.Context(), route, client.MergeFrom(before), client.FieldOwner("by-hand")); err != nil {
 		w.t.Fatalf("editing the weights of HTTPRoute %s: %v", name, err)
 	}
