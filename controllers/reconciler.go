@@ -55,13 +55,14 @@ type Reconciler struct {
 	writeErrors errorLog
 }
 
-// +kubebuilder:rbac:groups=weightedrollout.dev,resources=weightedrollouts,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=weightedrollout.dev,resources=weightedrollouts,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=weightedrollout.dev,resources=weightedrollouts/status,verbs=patch
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=get;list;watch
+// +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
+// +kubebuilder:rbac:groups="",namespace=weightedrollout-system,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=weightedrollout-system,resources=leases,verbs=get;create;update
 
 // Reconcile takes one rollout one step further.

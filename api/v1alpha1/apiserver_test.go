@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/weightedrollout/weightedrollout/test/testbed"
 )
 
@@ -22,6 +25,7 @@ var server struct {
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	ctrllog.SetLogger(logr.Discard())
 	code := m.Run()
 	if server.bed != nil {
 		if err := server.bed.Stop(); err != nil {

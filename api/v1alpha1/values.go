@@ -114,6 +114,14 @@ func unmarshalIntOrString(b []byte) (string, error) {
 // +kubebuilder:validation:MaxLength=24
 type Duration string
 
+// UnmarshalJSON reads a string, and keeps the text of anything else as it is, so
+// that one odd object never breaks the listing of all.
+func (d *Duration) UnmarshalJSON(b []byte) error {
+	s, err := unmarshalIntOrString(b)
+	*d = Duration(s)
+	return err
+}
+
 // Parse returns the length of time. It fails on a text that is none.
 func (d Duration) Parse() (time.Duration, error) {
 	v, err := time.ParseDuration(string(d))

@@ -149,13 +149,16 @@ func TestOddValuesDecode(t *testing.T) {
 	}
 }
 
-// TestDurationNeedsText records a limit: a number in place of a duration cannot be
-// read. It cannot be stored either, since the schema wants a string there; see
-// "soak as a number" in TestRejected.
-func TestDurationNeedsText(t *testing.T) {
+// TestDurationKeepsNumbers reads a number in place of a duration. The schema wants a
+// string there, but an object that got in some other way must not break a listing; it
+// is refused where it is used.
+func TestDurationKeepsNumbers(t *testing.T) {
 	var s v1alpha1.Stage
-	if err := json.Unmarshal([]byte(`{"weight": 5, "soak": 5}`), &s); err == nil {
-		t.Error("a soak of 5 without a unit is read: say so in the comment of Duration, and what it means")
+	if err := json.Unmarshal([]byte(`{"weight": 5, "soak": 5}`), &s); err != nil {
+		t.Fatalf("a soak of 5 cannot be read: %v", err)
+	}
+	if _, err := s.Soak.Parse(); err == nil {
+		t.Errorf("Duration(%q).Parse() succeeds, want an error: it has no unit", s.Soak)
 	}
 }
 
