@@ -197,7 +197,7 @@ func (c Config) judgeErrorRate(t tally, sum func() tally) finding {
 	limit := c.ErrorRate.Max
 	if exceeds(t.errors, t.requests, limit) {
 		return breach(CheckErrorRate, "%s of %s requests failed in one window (%s); the limit is %s",
-			about(t.errors), about(t.requests), rate(t.errors/t.requests), percent(limit))
+			about(t.errors), about(t.requests), rate(t.errors, t.requests), percent(limit))
 	}
 	// Slow traffic spreads its failures over many windows, none of which proves
 	// anything. Failures that are over prove nothing about now.
@@ -206,7 +206,7 @@ func (c Config) judgeErrorRate(t tally, sum func() tally) finding {
 	}
 	if s := sum(); exceeds(s.errors, s.requests, limit) {
 		return breach(CheckErrorRate, "%s of %s requests failed since the share was confirmed (%s), and still do; the limit is %s",
-			about(s.errors), about(s.requests), rate(s.errors/s.requests), percent(limit))
+			about(s.errors), about(s.requests), rate(s.errors, s.requests), percent(limit))
 	}
 	return finding{}
 }
@@ -215,14 +215,14 @@ func (c Config) judgeLatency(m measurement, sum func() tally) finding {
 	limit, bound := c.Latency.maxSlow(), seconds(m.bound)
 	if t := m.counts; exceeds(t.slow, t.timed, limit) {
 		return breach(CheckLatency, "%s of %s requests took longer than %s in one window (%s); the limit is %s",
-			about(t.slow), about(t.timed), bound, rate(t.slow/t.timed), percent(limit))
+			about(t.slow), about(t.timed), bound, rate(t.slow, t.timed), percent(limit))
 	}
 	if m.counts.slow < 1-slack {
 		return finding{}
 	}
 	if s := sum(); exceeds(s.slow, s.timed, limit) {
 		return breach(CheckLatency, "%s of %s requests took longer than %s since the share was confirmed (%s), and still do; the limit is %s",
-			about(s.slow), about(s.timed), bound, rate(s.slow/s.timed), percent(limit))
+			about(s.slow), about(s.timed), bound, rate(s.slow, s.timed), percent(limit))
 	}
 	return finding{}
 }
@@ -264,8 +264,11 @@ func number(f float64) string { return strconv.FormatFloat(f, 'g', 4, 64) }
 // percent writes a part as a percentage.
 func percent(f float64) string { return number(f*100) + "%" }
 
-// rate writes an observed part as a percentage, with no more digits than it deserves.
-func rate(f float64) string { return strconv.FormatFloat(f*100, 'g', 3, 64) + "%" }
+// rate writes an observed part as a percentage, with no more digits than it deserves,
+// and of the rounded counts, so that a reader can check it.
+func rate(bad, total float64) string {
+	return strconv.FormatFloat(math.Round(bad)/math.Max(math.Round(total), 1)*100, 'g', 3, 64) + "%"
+}
 
 // count writes a number of requests, which extrapolation can make a fraction.
 func count(f float64) string { return strconv.FormatInt(whole(f), 10) }

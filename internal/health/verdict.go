@@ -267,7 +267,7 @@ func aboveLimit(what string, bad, total, limit float64) (message, wait string) {
 		but = "but not in the newest window"
 	}
 	return fmt.Sprintf("%s of %s requests %s since the share was confirmed (%s), above the limit of %s, %s",
-		about(bad), about(total), what, rate(bad/total), percent(limit), but), moreGood(bad, total, limit)
+		about(bad), about(total), what, rate(bad, total), percent(limit), but), moreGood(bad, total, limit)
 }
 
 // moreGood says how many good requests bring a rate back under its limit.
