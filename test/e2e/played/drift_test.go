@@ -70,7 +70,9 @@ func TestC03HandEditToNothing(t *testing.T) {
 	// Rolled back, and so idle at 100/0.
 	w.prom.set(w.namespace, canaryOf("web"), traffic{perSecond: 50, failed: 0.25})
 	w.startManager()
-	w.awaitPhase("web", v1alpha1.PhaseRolledBack)
+	w.await("web", "a confirmed rollback", func(wr *v1alpha1.WeightedRollout) bool {
+		return wr.Status.Phase == v1alpha1.PhaseRolledBack && wr.Status.Share.ConfirmedAt != nil
+	})
 	w.editWeights("web", pair{0, 0})
 	eventually(t, "the weights put right", func() (bool, string) {
 		now := w.weightsNow("web")
