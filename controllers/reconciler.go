@@ -75,7 +75,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 		return ctrl.Result{}, fmt.Errorf("read WeightedRollout %s: %w", req, err)
 	}
-	if wr.Spec.Stable == nil || wr.Spec.Canary == nil || wr.Spec.Health == nil {
+	if wr.Spec.Stable == nil || wr.Spec.Canary == nil || wr.Spec.Health == nil || len(wr.Spec.Routes) == 0 {
 		// The schema forbids it; there is nothing that could be done with such an object.
 		return ctrl.Result{}, r.removeFinalizer(ctx, wr)
 	}

@@ -170,7 +170,8 @@ type ShareStatus struct {
 	Desired *Percent `json:"desired,omitempty"`
 
 	// observed is the share that the weights in the routes stood for when this
-	// status was written; the highest, where routes differ.
+	// status was written; the highest, where routes differ. A share that the
+	// controller writes itself shows here once it is confirmed.
 	// +optional
 	Observed *Percent `json:"observed,omitempty"`
 
