@@ -111,7 +111,10 @@ func (r *Reconciler) writeRoutes(ctx context.Context, wr *v1alpha1.WeightedRollo
 }
 
 // gone tells whether a route that is only to be forgotten is out of our reach.
-func gone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsForbidden(err) }
+// A policy that refuses the write may say Forbidden or Invalid.
+func gone(err error) bool {
+	return apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err)
+}
 
 func (r *Reconciler) writeRoute(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, d rollout.Decision, i int) error {
 	hr, o := obs.routes[i], obs.Routes[i]

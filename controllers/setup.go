@@ -29,15 +29,25 @@ const (
 	indexSliceService = "metadata.labels.service"
 )
 
-// Wakeups carries the names of rollouts whose verdict has changed.
-type Wakeups chan event.TypedGenericEvent[types.NamespacedName]
+// Wakeups carries the names of rollouts whose verdict has changed, until the manager
+// stops.
+type Wakeups struct {
+	events chan event.TypedGenericEvent[types.NamespacedName]
+	done   <-chan struct{}
+}
 
-// NewWakeups returns an empty channel of wakeups.
-func NewWakeups() Wakeups { return make(Wakeups, 1024) }
+// NewWakeups returns an empty channel of wakeups that takes nothing more once ctx is
+// done: nobody reads it then, and whoever writes must not wait for ever.
+func NewWakeups(ctx context.Context) Wakeups {
+	return Wakeups{events: make(chan event.TypedGenericEvent[types.NamespacedName], 1024), done: ctx.Done()}
+}
 
 // Notify wakes a rollout.
 func (w Wakeups) Notify(key types.NamespacedName) {
-	w <- event.TypedGenericEvent[types.NamespacedName]{Object: key}
+	select {
+	case w.events <- event.TypedGenericEvent[types.NamespacedName]{Object: key}:
+	case <-w.done:
+	}
 }
 
 // SetupWithManager registers the controller, the indexes that it needs, and all
@@ -57,7 +67,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, wak
 		Watches(&v1alpha1.WeightedRollout{}, handler.EnqueueRequestsFromMapFunc(r.sharersOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&gatewayv1.HTTPRoute{}, handler.EnqueueRequestsFromMapFunc(r.rolloutsOfRoute)).
 		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(r.rolloutsOfSlice)).
-		WatchesRawSource(source.TypedChannel(wakeups, wake)).
+		WatchesRawSource(source.TypedChannel(wakeups.events, wake)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
 			// A rollback must never wait for long behind its own failures.

@@ -35,6 +35,7 @@ type WeightedRolloutSpec struct {
 	// +listMapKey=kind
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.routes cannot be changed, since a route that is dropped would keep its weights: delete this WeightedRollout, which gives stable all traffic unless the canary is promoted, and create one for the other routes"
 	Routes []RouteReference `json:"routes,omitempty"`
 
 	// stable is the version that serves now, and gets all traffic back on a rollback.

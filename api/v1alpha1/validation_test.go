@@ -281,9 +281,9 @@ func TestMissingSpec(t *testing.T) {
 	}
 }
 
-// TestTracksAreImmutable shows that the backends of an object stay, and that all
+// TestTracksAndRoutesAreImmutable shows that the backends of an object stay, and that all
 // else may be edited.
-func TestTracksAreImmutable(t *testing.T) {
+func TestTracksAndRoutesAreImmutable(t *testing.T) {
 	c := apiServer(t).Client
 	u := newRollout(t, minimal)
 	u.SetName("immutable")
@@ -309,9 +309,15 @@ func TestTracksAreImmutable(t *testing.T) {
 		}
 	}
 	changed := u.DeepCopy()
-	changed.Object["spec"] = values(t, edited(t, `{revision: "2.5.0", paused: true, routes: [{name: other}], plan: {stages: [{weight: 50}]}}`))
+	changed.Object["spec"] = values(t, edited(t, `{revision: "2.5.0", paused: true, plan: {stages: [{weight: 50}]}}`))
 	if err := c.Update(t.Context(), changed, client.DryRunAll); err != nil {
-		t.Errorf("another revision, plan and route, paused: %v", err)
+		t.Errorf("another revision and plan, paused: %v", err)
+	}
+	// A route that is dropped would keep its weights, a rollback would miss it.
+	changed.Object["spec"] = values(t, edited(t, `{routes: [{name: other}]}`))
+	got := complaints(t, c.Update(t.Context(), changed, client.DryRunAll))
+	if want := "spec.routes cannot be changed"; len(got) != 1 || !strings.Contains(got[0], want) {
+		t.Errorf("another route: want %q, got\n%s", want, strings.Join(got, "\n"))
 	}
 }
 

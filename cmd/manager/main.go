@@ -93,7 +93,7 @@ func run(o options) error {
 		return fmt.Errorf("set up the manager: %w", err)
 	}
 	ctx := ctrl.SetupSignalHandler()
-	wakeups := controllers.NewWakeups()
+	wakeups := controllers.NewWakeups(ctx)
 	collector := telemetry.New(telemetry.Config{
 		DefaultAddress: o.prometheusAddress, Clock: clock.RealClock{}, Log: ctrl.Log.WithName("telemetry"),
 		Notify: wakeups.Notify, Timeout: o.prometheusTimeout,

@@ -54,7 +54,7 @@ func clone(in Input) Input {
 	return in
 }
 
-// L4: what cannot be read opens no gate, and does not make anything unhealthy.
+// Promise 4: what cannot be read opens no gate, and does not make anything unhealthy.
 func TestPropertyUnreadableIsUnknown(t *testing.T) {
 	spoil := map[string]func(*Window){
 		"problem":   lost,
@@ -83,7 +83,7 @@ func TestPropertyUnreadableIsUnknown(t *testing.T) {
 	})
 }
 
-// L3: evidence from before the confirmation never matters.
+// Promise 3: evidence from before the confirmation never matters.
 func TestPropertyEvidenceBeforeConfirmationIsNone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawInput(t)

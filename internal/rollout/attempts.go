@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/route"
 	"github.com/weightedrollout/weightedrollout/internal/weights"
 )
 
@@ -206,11 +207,24 @@ func ended(d *draft) bool {
 		d.done(v1alpha1.ReasonStableRevision, "stable runs revision %q and serves everything", d.status.Revision)
 	case v1alpha1.OutcomeInProgress, v1alpha1.OutcomePromoted, v1alpha1.OutcomeReturning, v1alpha1.OutcomeRolledBack:
 		d.stall(d.status.OutcomeReason, "rolled back: %s. Set another revision, or give the retry command", d.status.OutcomeMessage)
+		if r, p := d.outOfReach(); p != nil {
+			d.stall(p.Reason, "%s %q: %s. It was to give stable all traffic, since revision %q is rolled back: %s", r.Kind, r.Name, p.Message, d.status.Revision, d.status.OutcomeMessage)
+		}
 		if refused := d.refusedWrite(); refused != "" {
 			d.stall(v1alpha1.ReasonRouteWriteFailed, "%s. It was to give stable all traffic, since revision %q is rolled back: %s", refused, d.status.Revision, d.status.OutcomeMessage)
 		}
 	}
 	return true
+}
+
+// outOfReach returns a route with a fault that keeps a rule of it from being lowered.
+func (d *draft) outOfReach() (Route, *route.Problem) {
+	for _, r := range d.obs.Routes {
+		if r.Found && r.Inspection.Problem != nil {
+			return r, r.Inspection.Problem
+		}
+	}
+	return Route{}, nil
 }
 
 func clipTo(s string, limit int) string {
