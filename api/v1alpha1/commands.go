@@ -29,6 +29,9 @@ const (
 	VerbRetry Verb = "retry"
 	// VerbFinish says that stable has been updated: the share ramps back to it.
 	VerbFinish Verb = "finish"
+	// VerbResume goes on after onUnhealthy.action Pause has stopped the rollout. Soak
+	// and evidence start again at the share where it was stopped.
+	VerbResume Verb = "resume"
 )
 
 // Command is an order to a rollout, written as JSON into CommandAnnotation. Each

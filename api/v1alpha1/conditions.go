@@ -16,7 +16,8 @@ const (
 	ConditionRouteAccepted = "RouteAccepted"
 	// ConditionHealthy says what the evidence says of the track under test.
 	ConditionHealthy = "Healthy"
-	// ConditionPaused is True while spec.paused holds the rollout.
+	// ConditionPaused is True while spec.paused, or onUnhealthy.action Pause, holds the
+	// rollout.
 	ConditionPaused = "Paused"
 )
 
@@ -29,6 +30,14 @@ const (
 	ReasonRouteNotConfirmed = "RouteNotConfirmed"
 	// ReasonRamping: the share rises towards the stage's weight.
 	ReasonRamping = "Ramping"
+	// ReasonWarmingUp: the canary is cold, so its share is limited by ramp.warmup.
+	ReasonWarmingUp = "WarmingUp"
+	// ReasonDegraded: the canary misses a target, or its health score is low, so its
+	// share is held or scaled back, and the soak's clock stands still.
+	ReasonDegraded = "Degraded"
+	// ReasonBreakerOpen: the canary was unhealthy, so stable has all traffic for
+	// onUnhealthy.cooldown; then the canary is tried again.
+	ReasonBreakerOpen = "BreakerOpen"
 	// ReasonSoaking: the stage's soak is running.
 	ReasonSoaking = "Soaking"
 	// ReasonAwaitingEvidence: time is up, and the verdict does not yet let the share
@@ -87,7 +96,9 @@ const (
 	ReasonPromoted = "Promoted"
 	// ReasonCompleted: stable runs the revision and serves everything.
 	ReasonCompleted = "Completed"
-	// ReasonUnhealthy: a check failed for onUnhealthy.for; the message names it.
+	// ReasonUnhealthy: a check failed for onUnhealthy.for; the message names it. With
+	// onUnhealthy.action Pause the rollout is Stalled for this reason: say resume or
+	// abort.
 	ReasonUnhealthy = "Unhealthy"
 	// ReasonAborted: a person aborted the attempt.
 	ReasonAborted = "Aborted"
@@ -118,6 +129,14 @@ const (
 	ReasonChecksDisabled = "ChecksDisabled"
 	// ReasonBreach: a limit is exceeded.
 	ReasonBreach = "Breach"
+	// ReasonAboveTarget: the error rate or the response time is above its target, though
+	// not above its limit.
+	ReasonAboveTarget = "AboveTarget"
+	// ReasonLowScore: the health score is below health.degradedBelow.
+	ReasonLowScore = "LowScore"
+	// ReasonTrendingUp: no limit is exceeded yet, but the response times rise so that
+	// latency.max will be by the time of the next step.
+	ReasonTrendingUp = "TrendingUp"
 	// ReasonAwaitingWindow: no full window has passed since the share was confirmed.
 	ReasonAwaitingWindow = "AwaitingWindow"
 	// ReasonNoData: the query gave no series, or NaN.

@@ -69,6 +69,15 @@ type Health struct {
 	// +kubebuilder:validation:MaxItems=20
 	Checks []Check `json:"checks,omitempty"`
 
+	// degradedBelow is the health score under which the canary is degraded: from 0.2
+	// to 1. The score is 1, less errorRate.penalty times the error rate, less
+	// latency.penalty times the part by which the response time is above its target.
+	// A degraded canary's share is scaled back by the score. Default: 0.9.
+	// +optional
+	// +kubebuilder:default="0.9"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self == 1 : (!self.matches('^-?[0-9]{1,15}([.][0-9]{1,9})?$') || (double(self) >= 0.2 && double(self) <= 1.0))",message="health.degradedBelow must be from 0.2, the lowest score, to 1, such as \"0.9\""
+	DegradedBelow Decimal `json:"degradedBelow,omitempty"`
+
 	// disabled runs the plan by time alone, without any check.
 	// +optional
 	Disabled bool `json:"disabled,omitempty"`
@@ -99,16 +108,30 @@ const PresetTraefik Preset = "Traefik"
 // ErrorRate limits the part of requests that fail.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.maxPercent)",message="maxPercent is required: give the highest error rate in percent that is still acceptable, such as 1 or \"0.5\""
+// +kubebuilder:validation:XValidation:rule="!has(self.targetPercent) || !has(self.maxPercent) || (type(self.targetPercent) == string && !self.targetPercent.matches('^[0-9]{1,3}([.][0-9]{1,2})?$')) || (type(self.maxPercent) == string && !self.maxPercent.matches('^[0-9]{1,3}([.][0-9]{1,2})?$')) || double(self.targetPercent) <= double(self.maxPercent)",message="errorRate.targetPercent is above errorRate.maxPercent: the target must be the lower of the two"
 type ErrorRate struct {
 	// maxPercent is the highest acceptable error rate, in percent of requests.
 	// +optional
 	MaxPercent Percent `json:"maxPercent,omitempty"`
+
+	// targetPercent is the error rate, in percent of requests, above which the canary
+	// is degraded. Default: there is no target, only the limit.
+	// +optional
+	TargetPercent Percent `json:"targetPercent,omitempty"`
+
+	// penalty is how much of the health score an error rate of 100 percent would take
+	// off: from 1 to 3. Default: 2, so that an error rate of 10 percent takes off 0.2.
+	// +optional
+	// +kubebuilder:default=2
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 3 : (!self.matches('^-?[0-9]{1,15}([.][0-9]{1,9})?$') || (double(self) >= 1.0 && double(self) <= 3.0))",message="errorRate.penalty must be from 1 to 3, such as 2: a larger one makes recovery a long climb"
+	Penalty Decimal `json:"penalty,omitempty"`
 }
 
 // Latency limits how slow responses may be: the percentile's response time must
 // not exceed max.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.max)",message="max is required: give the longest acceptable response time at the percentile, such as 500ms"
+// +kubebuilder:validation:XValidation:rule="!has(self.target) || !has(self.max) || !self.target.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || !self.max.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || duration(self.target) <= duration(self.max)",message="latency.target is above latency.max: the target must be the shorter of the two"
 type Latency struct {
 	// percentile of the response times that is compared with max: 50 up to "99.99". Default: 99.
 	// +optional
@@ -122,6 +145,28 @@ type Latency struct {
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) >= duration('1ms') && duration(self) <= duration('10m')",message="latency.max must be a duration from 1ms to 10m, such as 500ms"
 	Max Duration `json:"max,omitempty"`
+
+	// target is the response time at the percentile above which the canary is
+	// degraded: from 1ms up to max. It is compared with the smoothed response time.
+	// Default: there is no target, and the score counts from max.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) >= duration('1ms') && duration(self) <= duration('10m')",message="latency.target must be a duration from 1ms to 10m, such as 400ms"
+	Target Duration `json:"target,omitempty"`
+
+	// smoothing is the weight of the newest window in the moving average of the
+	// response time: from 0.1, which reacts late, to 0.3, which follows single slow
+	// requests. Default: 0.2.
+	// +optional
+	// +kubebuilder:default="0.2"
+	// +kubebuilder:validation:XValidation:rule="type(self) == string && (!self.matches('^-?[0-9]{1,15}([.][0-9]{1,9})?$') || (double(self) >= 0.1 && double(self) <= 0.3))",message="latency.smoothing must be from 0.1 to 0.3, such as \"0.2\""
+	Smoothing Decimal `json:"smoothing,omitempty"`
+
+	// penalty is how much of the health score a response time of twice the target
+	// takes off: from 0 to 3. Default: 0.5.
+	// +optional
+	// +kubebuilder:default="0.5"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 3 : (!self.matches('^-?[0-9]{1,15}([.][0-9]{1,9})?$') || (double(self) >= 0.0 && double(self) <= 3.0))",message="latency.penalty must be from 0 to 3, such as \"0.5\""
+	Penalty Decimal `json:"penalty,omitempty"`
 }
 
 // Check is a query of your own with limits. It must give one number.

@@ -230,12 +230,48 @@ type Ramp struct {
 	// +kubebuilder:default="1m"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="ramp.interval must be a duration from 1s to 24h, such as 1m"
 	Interval Duration `json:"interval,omitempty"`
+
+	// warmup limits the first traffic of a canary that had none: caches are cold and
+	// code is not compiled yet.
+	// +optional
+	// +kubebuilder:default={}
+	Warmup Warmup `json:"warmup,omitempty"`
+}
+
+// Warmup limits the share of a cold canary: one that had no traffic, since the
+// attempt began, after it was not ready, or after a break. Its first share is
+// initialPercent of the stage's weight, within ramp.minIncrease and ramp.maxIncrease.
+// It is held for soak, and then rises by incrementPercent of the stage's weight per
+// ramp.interval up to the stage's weight. A canary whose first share is the stage's
+// weight is watched by the stage itself.
+type Warmup struct {
+	// initialPercent is the first share in percent of the stage's weight. Above 0. Default: 30.
+	// +optional
+	// +kubebuilder:default=30
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self != 0 : (!self.matches('^[0-9]{1,3}([.][0-9]{1,2})?$') || double(self) > 0.0)",message="ramp.warmup.initialPercent must be above 0, since a canary without traffic never warms up: raise it, or leave it out for 30; 100 switches the warm-up off"
+	InitialPercent Percent `json:"initialPercent,omitempty"`
+
+	// soak is how long the first share is held: from 0s to 24h. Default: 10m.
+	// +optional
+	// +kubebuilder:default="10m"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) <= duration('24h')",message="ramp.warmup.soak must be a duration from 0s to 24h, such as 10m"
+	Soak Duration `json:"soak,omitempty"`
+
+	// incrementPercent is a later raise in percent of the stage's weight. Above 0. Default: 20.
+	// +optional
+	// +kubebuilder:default=20
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self != 0 : (!self.matches('^[0-9]{1,3}([.][0-9]{1,2})?$') || double(self) > 0.0)",message="ramp.warmup.incrementPercent must be above 0, or the canary would never warm up: raise it, or leave it out for 20"
+	IncrementPercent Percent `json:"incrementPercent,omitempty"`
 }
 
 // OnUnhealthy says what happens when the canary is unhealthy.
+//
+// +kubebuilder:validation:XValidation:rule="(!has(self.cooldown) && !has(self.maxTrips)) || (has(self.action) && self.action == 'Break')",message="onUnhealthy.cooldown and onUnhealthy.maxTrips belong to action Break: set action: Break, or remove them"
 type OnUnhealthy struct {
-	// action is Rollback: stable gets all traffic, until the revision changes or a
-	// person says retry.
+	// action is Rollback, Pause or Break. Rollback gives stable all traffic, until the
+	// revision changes or a person says retry. Pause holds the canary's share until
+	// a person says resume or abort. Break gives stable all traffic for the time of
+	// cooldown, after which the canary is tried again with half of the stage's weight.
 	// +optional
 	// +kubebuilder:default=Rollback
 	Action UnhealthyAction `json:"action,omitempty"`
@@ -246,14 +282,33 @@ type OnUnhealthy struct {
 	// +kubebuilder:default="1m"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) <= duration('24h')",message="onUnhealthy.for must be a duration from 0s to 24h, such as 1m"
 	For Duration `json:"for,omitempty"`
+
+	// cooldown is how long stable keeps all traffic after a break: from 1s to 24h.
+	// Only with action Break. Default: 5m.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="onUnhealthy.cooldown must be a duration from 1s to 24h, such as 5m"
+	Cooldown Duration `json:"cooldown,omitempty"`
+
+	// maxTrips is how many breaks an attempt may have: 1 to 20. The canary that is
+	// unhealthy once more is rolled back. Only with action Break. Default: 3.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=20
+	MaxTrips int32 `json:"maxTrips,omitempty"`
 }
 
 // UnhealthyAction is what is done about an unhealthy canary.
-// +kubebuilder:validation:Enum=Rollback
+// +kubebuilder:validation:Enum=Rollback;Pause;Break
 type UnhealthyAction string
 
-// UnhealthyRollback gives stable all traffic.
-const UnhealthyRollback UnhealthyAction = "Rollback"
+const (
+	// UnhealthyRollback gives stable all traffic, for good.
+	UnhealthyRollback UnhealthyAction = "Rollback"
+	// UnhealthyPause holds the share until a person says resume or abort.
+	UnhealthyPause UnhealthyAction = "Pause"
+	// UnhealthyBreak gives stable all traffic for a while, and then tries again.
+	UnhealthyBreak UnhealthyAction = "Break"
+)
 
 // Promotion says what happens when the canary has passed the whole plan.
 type Promotion struct {

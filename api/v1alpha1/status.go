@@ -54,6 +54,19 @@ type WeightedRolloutStatus struct {
 	// +optional
 	Share ShareStatus `json:"share,omitzero"`
 
+	// warmup is set while the canary is cold: its share is limited by ramp.warmup.
+	// +optional
+	Warmup *WarmupStatus `json:"warmup,omitempty"`
+
+	// breaker counts the breaks of the attempt, and is open while the canary cools down.
+	// +optional
+	Breaker *BreakerStatus `json:"breaker,omitempty"`
+
+	// pause is set once onUnhealthy.action Pause has stopped the rollout, until a
+	// person says resume.
+	// +optional
+	Pause *PauseStatus `json:"pause,omitempty"`
+
 	// promote is true after the promote command: soaks and approvals are over, gates are not.
 	// +optional
 	Promote bool `json:"promote,omitempty"`
@@ -101,8 +114,11 @@ const (
 	PhasePending Phase = "Pending"
 	// PhaseProgressing walks through the plan.
 	PhaseProgressing Phase = "Progressing"
-	// PhasePaused is held by spec.paused.
+	// PhasePaused is held by spec.paused, or since the canary was unhealthy and
+	// onUnhealthy.action is Pause.
 	PhasePaused Phase = "Paused"
+	// PhaseCoolingDown has given all traffic back to stable for onUnhealthy.cooldown.
+	PhaseCoolingDown Phase = "CoolingDown"
 	// PhaseAwaitingApproval waits for the approve command.
 	PhaseAwaitingApproval Phase = "AwaitingApproval"
 	// PhasePromoted has passed the plan; the canary serves everything.
@@ -161,6 +177,64 @@ type StageStatus struct {
 	// approved is true once a person has approved leaving this stage.
 	// +optional
 	Approved bool `json:"approved,omitempty"`
+
+	// degradedSince is when the soak's clock stopped, since the canary is degraded.
+	// Absent while it runs.
+	// +optional
+	DegradedSince *metav1.MicroTime `json:"degradedSince,omitempty"`
+
+	// degradedFor is how long the soak's clock has stood still at the present share.
+	// +optional
+	DegradedFor string `json:"degradedFor,omitempty"`
+}
+
+// WarmupStatus says how far a cold canary has warmed up.
+type WarmupStatus struct {
+	// reason is why the canary is cold: Started, NotReady or Break.
+	// +optional
+	Reason ColdReason `json:"reason,omitempty"`
+
+	// soaked is true once the first share has been held for ramp.warmup.soak.
+	// +optional
+	Soaked bool `json:"soaked,omitempty"`
+}
+
+// ColdReason says why a canary is cold.
+type ColdReason string
+
+const (
+	// ColdStarted is the first traffic of an attempt.
+	ColdStarted ColdReason = "Started"
+	// ColdNotReady is the first traffic after the canary was not ready.
+	ColdNotReady ColdReason = "NotReady"
+	// ColdBreak is the first traffic after a break.
+	ColdBreak ColdReason = "Break"
+)
+
+// BreakerStatus is what the breaker has done in this attempt.
+type BreakerStatus struct {
+	// trips counts the breaks of this attempt.
+	Trips int32 `json:"trips"`
+
+	// openedAt is when the last break began. Absent once the canary is tried again.
+	// +optional
+	OpenedAt *metav1.MicroTime `json:"openedAt,omitempty"`
+
+	// message says why: the check, the value, the limit.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+}
+
+// PauseStatus says why a rollout was stopped.
+type PauseStatus struct {
+	// message says why: the check, the value, the limit.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+
+	// at is when it was stopped.
+	At metav1.MicroTime `json:"at"`
 }
 
 // ShareStatus is the canary's part of the traffic of the two tracks.
@@ -226,7 +300,8 @@ type VerdictState string
 const (
 	// VerdictHealthy says that every check has passed on enough requests.
 	VerdictHealthy VerdictState = "Healthy"
-	// VerdictDegraded says that a limit is exceeded, but not yet for long enough to act.
+	// VerdictDegraded says that a limit is exceeded, but not yet for long enough to act,
+	// or that a target has been missed, or the health score been low, for onUnhealthy.for.
 	VerdictDegraded VerdictState = "Degraded"
 	// VerdictUnhealthy says that a limit has been exceeded for onUnhealthy.for.
 	VerdictUnhealthy VerdictState = "Unhealthy"
@@ -252,6 +327,10 @@ type VerdictStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
+
+	// score is the health score, from 0.2 to 1. Absent where nothing was measured.
+	// +optional
+	Score string `json:"score,omitempty"`
 
 	// at is when the verdict was first this one.
 	// +optional

@@ -42,7 +42,7 @@ plan:
   - {weight: 10, soak: 30m, approval: None}
   - {weight: 20, soak: 30m, approval: None}
   - {weight: 50, soak: 30m, approval: None}
-ramp: {minIncrease: 1, maxIncrease: 10, maxChangePercent: 20, interval: 1m}
+ramp: {minIncrease: 1, maxIncrease: 10, maxChangePercent: 20, interval: 1m, warmup: {initialPercent: 30, soak: 10m, incrementPercent: 20}}
 health:
   preset: Traefik
   window: 1m
@@ -50,7 +50,8 @@ health:
   sampleDelay: 15s
   minRequests: 100
   minRampRequests: 20
-  errorRate: {maxPercent: 1}
+  errorRate: {maxPercent: 1, penalty: 2}
+  degradedBelow: "0.9"
 onUnhealthy: {action: Rollback, for: 1m}
 promotion: {mode: Await}
 onDelete: Restore
@@ -136,6 +137,10 @@ func TestRejected(t *testing.T) {
 		{"maxIncrease 1000", `ramp: {maxIncrease: 1000}`, "spec.ramp.maxIncrease", notPercent},
 		{"maxIncrease -1", `ramp: {maxIncrease: -1}`, "spec.ramp.maxIncrease", notPercent},
 		{"maxChangePercent 0", `ramp: {maxChangePercent: 0}`, "spec.ramp.maxChangePercent", `ramp.maxChangePercent must be above 0: raise it, or leave it out for 20`},
+		{"warmup.initialPercent 0", `ramp: {warmup: {initialPercent: 0}}`, "spec.ramp.warmup.initialPercent", `ramp.warmup.initialPercent must be above 0, since a canary without traffic never warms up: raise it, or leave it out for 30; 100 switches the warm-up off`},
+		{"warmup.initialPercent with a percent sign", `ramp: {warmup: {initialPercent: "30%"}}`, "spec.ramp.warmup.initialPercent", notPercent},
+		{"warmup.incrementPercent 0.0", `ramp: {warmup: {incrementPercent: "0.0"}}`, "spec.ramp.warmup.incrementPercent", `ramp.warmup.incrementPercent must be above 0, or the canary would never warm up: raise it, or leave it out for 20`},
+		{"warmup.soak 25h", `ramp: {warmup: {soak: 25h}}`, "spec.ramp.warmup.soak", `ramp.warmup.soak must be a duration from 0s to 24h, such as 10m`},
 		{"ramp.interval 1ms", `ramp: {interval: 1ms}`, "spec.ramp.interval", `ramp.interval must be a duration from 1s to 24h, such as 1m`},
 
 		// The backends and routes.
@@ -178,6 +183,23 @@ func TestRejected(t *testing.T) {
 		{"interval 500ms", `health: {interval: 500ms}`, "spec.health.interval", `health.interval must be a duration from 1s to 1h`},
 		{"sampleDelay -1s", `health: {sampleDelay: -1s}`, "spec.health.sampleDelay", `health.sampleDelay must be a duration from 0s to 10m, such as 15s`},
 		{"minRequests 0", `health: {minRequests: 0}`, "spec.health.minRequests", `should be greater than or equal to 1`},
+		{"errorRate.targetPercent above maxPercent", `health: {errorRate: {targetPercent: 2, maxPercent: "1.5"}}`, "spec.health.errorRate", `errorRate.targetPercent is above errorRate.maxPercent: the target must be the lower of the two`},
+		{"errorRate.targetPercent with a percent sign", `health: {errorRate: {targetPercent: "1%"}}`, "spec.health.errorRate.targetPercent", notPercent},
+		{"errorRate.penalty 5", `health: {errorRate: {penalty: 5}}`, "spec.health.errorRate.penalty", `errorRate.penalty must be from 1 to 3, such as 2: a larger one makes recovery a long climb`},
+		{"errorRate.penalty 0.5", `health: {errorRate: {penalty: "0.5"}}`, "spec.health.errorRate.penalty", `errorRate.penalty must be from 1 to 3`},
+		{"errorRate.penalty in words", `health: {errorRate: {penalty: two}}`, "spec.health.errorRate.penalty", notDecimal},
+		{"latency.target above max", `health: {latency: {max: 500ms, target: 1s}}`, "spec.health.latency", `latency.target is above latency.max: the target must be the shorter of the two`},
+		{"latency.target 0s", `health: {latency: {max: 500ms, target: 0s}}`, "spec.health.latency.target", `latency.target must be a duration from 1ms to 10m, such as 400ms`},
+		{"latency.smoothing 0.5", `health: {latency: {max: 500ms, smoothing: "0.5"}}`, "spec.health.latency.smoothing", `latency.smoothing must be from 0.1 to 0.3, such as "0.2"`},
+		{"latency.smoothing 1", `health: {latency: {max: 500ms, smoothing: 1}}`, "spec.health.latency.smoothing", `latency.smoothing must be from 0.1 to 0.3`},
+		{"latency.penalty -1", `health: {latency: {max: 500ms, penalty: -1}}`, "spec.health.latency.penalty", `latency.penalty must be from 0 to 3, such as "0.5"`},
+		{"degradedBelow 0.1", `health: {degradedBelow: "0.1"}`, "spec.health.degradedBelow", `health.degradedBelow must be from 0.2, the lowest score, to 1, such as "0.9"`},
+		{"degradedBelow 2", `health: {degradedBelow: 2}`, "spec.health.degradedBelow", `health.degradedBelow must be from 0.2`},
+		{"an action that is not known", `onUnhealthy: {action: Explode}`, "spec.onUnhealthy.action", `supported values: "Rollback", "Pause", "Break"`},
+		{"cooldown without Break", `onUnhealthy: {cooldown: 5m}`, "spec.onUnhealthy", `onUnhealthy.cooldown and onUnhealthy.maxTrips belong to action Break: set action: Break, or remove them`},
+		{"maxTrips without Break", `onUnhealthy: {action: Pause, maxTrips: 2}`, "spec.onUnhealthy", `onUnhealthy.cooldown and onUnhealthy.maxTrips belong to action Break`},
+		{"cooldown 0s", `onUnhealthy: {action: Break, cooldown: 0s}`, "spec.onUnhealthy.cooldown", `onUnhealthy.cooldown must be a duration from 1s to 24h, such as 5m`},
+		{"maxTrips 21", `onUnhealthy: {action: Break, maxTrips: 21}`, "spec.onUnhealthy.maxTrips", `should be less than or equal to 20`},
 		{"onUnhealthy.for 25h", `onUnhealthy: {for: 25h}`, "spec.onUnhealthy.for", `onUnhealthy.for must be a duration from 0s to 24h, such as 1m`},
 
 		// Checks.
@@ -248,6 +270,12 @@ func TestAccepted(t *testing.T) {
 		{"maxPercent 0", `health: {errorRate: {maxPercent: 0}}`},
 		{"percentile with places", `health: {latency: {max: 500ms, percentile: "99.9"}}`},
 		{"onUnhealthy.for 0s", `onUnhealthy: {for: 0s}`},
+		{"Pause", `onUnhealthy: {action: Pause}`},
+		{"Break", `onUnhealthy: {action: Break, cooldown: 1h, maxTrips: 20}`},
+		{"Break with its defaults", `onUnhealthy: {action: Break}`},
+		{"targets", `health: {errorRate: {targetPercent: "0.5", maxPercent: "0.5", penalty: "1.5"}, latency: {target: 500ms, max: 500ms, smoothing: "0.1", penalty: 0}, degradedBelow: 1}`},
+		{"target 0", `health: {errorRate: {targetPercent: 0}}`},
+		{"no warm-up", `ramp: {warmup: {initialPercent: 100, soak: 0s}}`},
 		{"route of 253 characters", `routes: [{name: ` + strings.Repeat("r", 253) + `}]`},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/weights/score"
 )
 
 // Defaults of the API, for objects that were built without the API server.
@@ -16,6 +17,7 @@ const (
 	defaultSampleDelay     = v1alpha1.Duration("15s")
 	defaultFor             = v1alpha1.Duration("1m")
 	defaultPercentile      = v1alpha1.Percent("99")
+	defaultDegradedBelow   = v1alpha1.Decimal("0.9")
 	defaultMinRequests     = 100
 	defaultMinRampRequests = 20
 )
@@ -37,6 +39,10 @@ type Config struct {
 	// MinRequests is needed to end a stage, and MinRampRequests for a ramp step. Both
 	// are at least 1, and apply only with a preset.
 	MinRequests, MinRampRequests int64
+	// DegradedBelow is the score below which the subject is degraded, 0.2 to 1.
+	DegradedBelow float64
+	// Penalties say how much errors and slowness take off the score.
+	Penalties score.Penalties
 	// ErrorRate limits failed requests; nil: it is not checked.
 	ErrorRate *ErrorRate
 	// Latency limits slow requests; nil: it is not checked.
@@ -49,6 +55,9 @@ type Config struct {
 type ErrorRate struct {
 	// Max is the highest acceptable part, 0 to 1.
 	Max float64
+	// Target is the part above which the subject is degraded, 0 to Max; nil: there is
+	// none.
+	Target *float64
 }
 
 // Latency is a limit on the part of requests that are slow.
@@ -57,6 +66,20 @@ type Latency struct {
 	Percentile float64
 	// Max is the longest acceptable response time at the percentile.
 	Max time.Duration
+	// Target is the smoothed response time at the percentile above which the subject
+	// is degraded, up to Max; 0: there is none.
+	Target time.Duration
+	// Smoothing is the part of the newest window in the moving average of the response
+	// time, 0.1 to 0.3.
+	Smoothing float64
+}
+
+// threshold is the response time in seconds from which the score falls.
+func (l Latency) threshold() float64 {
+	if l.Target > 0 {
+		return l.Target.Seconds()
+	}
+	return l.Max.Seconds()
 }
 
 // maxSlow is the highest acceptable part of requests slower than Max.
@@ -95,6 +118,9 @@ func ConfigFrom(h *v1alpha1.Health, onUnhealthyFor v1alpha1.Duration) (Config, e
 		return Config{}, errors.New("health.minRequests and health.minRampRequests must be at least 1")
 	}
 	if err := c.parsePreset(h); err != nil {
+		return Config{}, err
+	}
+	if err := c.parseScore(h); err != nil {
 		return Config{}, err
 	}
 	if err := c.parseChecks(h.Checks); err != nil {
@@ -160,29 +186,10 @@ func (c *Config) parsePreset(h *v1alpha1.Health) error {
 	default:
 		return fmt.Errorf("health.preset: %q is not known; use Traefik", string(h.Preset))
 	}
-	if h.ErrorRate != nil {
-		bp, err := h.ErrorRate.MaxPercent.BasisPoints()
-		if err != nil {
-			return fmt.Errorf("health.errorRate.maxPercent: %w", err)
-		}
-		c.ErrorRate = &ErrorRate{Max: float64(bp) / 10000}
-	}
-	if h.Latency == nil {
-		return nil
-	}
-	bp, err := orDefault(h.Latency.Percentile, defaultPercentile).BasisPoints()
-	if err != nil {
-		return fmt.Errorf("health.latency.percentile: %w", err)
-	}
-	if bp < 5000 || bp >= 10000 {
-		return errors.New("health.latency.percentile must be at least 50 and below 100")
-	}
-	limit, err := parseDuration("health.latency.max", h.Latency.Max, time.Millisecond, 10*time.Minute)
-	if err != nil {
+	if err := c.parseErrorRate(h.ErrorRate); err != nil {
 		return err
 	}
-	c.Latency = &Latency{Percentile: float64(bp) / 10000, Max: limit}
-	return nil
+	return c.parseLatency(h.Latency)
 }
 
 func (c *Config) parseChecks(checks []v1alpha1.Check) error {

@@ -8,15 +8,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/weights/score"
 )
 
 func TestConfigFrom(t *testing.T) {
 	full := &v1alpha1.Health{
 		Preset: v1alpha1.PresetTraefik, Window: "2m", Interval: "30s", SampleDelay: "0s",
 		MinRequests: 7, MinRampRequests: 3,
-		ErrorRate: &v1alpha1.ErrorRate{MaxPercent: "0.5"},
-		Latency:   &v1alpha1.Latency{Percentile: "99.9", Max: "500ms"},
-		Checks:    []v1alpha1.Check{{Name: "queue", Query: "q", Min: new(v1alpha1.Decimal("-1")), Max: new(v1alpha1.Decimal("2.5"))}},
+		ErrorRate:     &v1alpha1.ErrorRate{MaxPercent: "0.5", TargetPercent: "0.1", Penalty: "3"},
+		Latency:       &v1alpha1.Latency{Percentile: "99.9", Max: "500ms", Target: "300ms", Smoothing: "0.3", Penalty: "0"},
+		DegradedBelow: "0.8",
+		Checks:        []v1alpha1.Check{{Name: "queue", Query: "q", Min: new(v1alpha1.Decimal("-1")), Max: new(v1alpha1.Decimal("2.5"))}},
 	}
 	tests := map[string]struct {
 		health *v1alpha1.Health
@@ -25,13 +27,16 @@ func TestConfigFrom(t *testing.T) {
 		"everything given": {full, Config{
 			Window: 2 * time.Minute, Interval: 30 * time.Second, SampleDelay: 0, For: 10 * time.Second,
 			Preset: v1alpha1.PresetTraefik, MinRequests: 7, MinRampRequests: 3,
-			ErrorRate: &ErrorRate{Max: 0.005}, Latency: &Latency{Percentile: 0.999, Max: 500 * time.Millisecond},
+			ErrorRate: &ErrorRate{Max: 0.005, Target: new(0.001)},
+			Latency:   &Latency{Percentile: 0.999, Max: 500 * time.Millisecond, Target: 300 * time.Millisecond, Smoothing: 0.3},
+			Penalties: score.Penalties{Error: 3, Latency: 0}, DegradedBelow: 0.8,
 			Checks: []Check{{Name: "queue", Min: new(-1.0), Max: new(2.5)}},
 		}},
 		"defaults": {&v1alpha1.Health{Preset: v1alpha1.PresetTraefik, Latency: &v1alpha1.Latency{Max: "1s"}}, Config{
 			Window: time.Minute, Interval: 15 * time.Second, SampleDelay: 15 * time.Second, For: 10 * time.Second,
 			Preset: v1alpha1.PresetTraefik, MinRequests: 100, MinRampRequests: 20,
-			Latency: &Latency{Percentile: 0.99, Max: time.Second},
+			Latency:   &Latency{Percentile: 0.99, Max: time.Second, Smoothing: 0.2},
+			Penalties: score.DefaultPenalties(), DegradedBelow: 0.9,
 		}},
 		"disabled": {&v1alpha1.Health{Disabled: true}, Config{
 			Disabled: true, Window: time.Minute, Interval: 15 * time.Second, SampleDelay: 15 * time.Second,
@@ -80,6 +85,17 @@ func TestConfigFromNamesTheField(t *testing.T) {
 		"percentile 100":     {func(h *v1alpha1.Health) { h.Latency = &v1alpha1.Latency{Percentile: "100", Max: "1s"} }, "1m", "health.latency.percentile"},
 		"percentile text":    {func(h *v1alpha1.Health) { h.Latency = &v1alpha1.Latency{Percentile: "p99", Max: "1s"} }, "1m", "health.latency.percentile"},
 		"latency max":        {func(h *v1alpha1.Health) { h.Latency = &v1alpha1.Latency{} }, "1m", "health.latency.max"},
+		"target":             {func(h *v1alpha1.Health) { h.ErrorRate.TargetPercent = "x" }, "1m", "health.errorRate.targetPercent"},
+		"target over max":    {func(h *v1alpha1.Health) { h.ErrorRate.TargetPercent = "2" }, "1m", "health.errorRate.targetPercent is above"},
+		"error penalty":      {func(h *v1alpha1.Health) { h.ErrorRate.Penalty = "5" }, "1m", "health.errorRate.penalty"},
+		"penalty text":       {func(h *v1alpha1.Health) { h.ErrorRate.Penalty = "x" }, "1m", "health.errorRate.penalty"},
+		"degraded below":     {func(h *v1alpha1.Health) { h.DegradedBelow = "0.1" }, "1m", "health.degradedBelow"},
+		"degraded text":      {func(h *v1alpha1.Health) { h.DegradedBelow = "NaN" }, "1m", "health.degradedBelow"},
+		"latency target":     {func(h *v1alpha1.Health) { h.Latency = &v1alpha1.Latency{Max: "1s", Target: "2s"} }, "1m", "health.latency.target is above"},
+		"latency target 0":   {func(h *v1alpha1.Health) { h.Latency = &v1alpha1.Latency{Max: "1s", Target: "0s"} }, "1m", "health.latency.target"},
+		"smoothing":          {func(h *v1alpha1.Health) { h.Latency = &v1alpha1.Latency{Max: "1s", Smoothing: "0.5"} }, "1m", "health.latency.smoothing"},
+		"smoothing text":     {func(h *v1alpha1.Health) { h.Latency = &v1alpha1.Latency{Max: "1s", Smoothing: "x"} }, "1m", "health.latency.smoothing"},
+		"latency penalty":    {func(h *v1alpha1.Health) { h.Latency = &v1alpha1.Latency{Max: "1s", Penalty: "x"} }, "1m", "health.latency.penalty"},
 		"check without name": {checks(v1alpha1.Check{Query: "q", Max: limit}), "1m", "health.checks[0].name"},
 		"check twice":        {checks(v1alpha1.Check{Name: "a", Query: "q", Max: limit}, v1alpha1.Check{Name: "a", Query: "q", Max: limit}), "1m", "health.checks[a] is given twice"},
 		"check no query":     {checks(v1alpha1.Check{Name: "a", Max: limit}), "1m", "health.checks[a].query"},

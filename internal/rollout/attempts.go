@@ -93,7 +93,7 @@ func anotherRevision(d *draft) bool {
 	}
 	d.status.Outcome, d.status.OutcomeReason, d.status.OutcomeMessage = v1alpha1.OutcomeSuperseded, v1alpha1.ReasonStableRevision, message
 	d.status.Revision = next
-	d.status.Promote = false
+	d.calm()
 	d.moved = true
 	if d.setShare(weights.ShareNone) {
 		d.writes = WriteAll
@@ -116,8 +116,10 @@ func ordered(d *draft) bool {
 		return true
 	case v1alpha1.VerbFinish:
 		d.status.Outcome = v1alpha1.OutcomeReturning
-		d.status.Verdict = nil
+		d.status.Verdict, d.status.Pause = nil, nil
 		d.fresh, d.moved = true, true
+	case v1alpha1.VerbResume:
+		d.resume()
 	}
 	return false
 }
@@ -162,8 +164,10 @@ func (d *draft) refusal(c v1alpha1.Command) string {
 		}
 	case v1alpha1.VerbFinish:
 		return d.refuseFinish()
+	case v1alpha1.VerbResume:
+		return d.refuseResume()
 	default:
-		return "its verb must be approve, promote, retry or finish"
+		return "its verb must be approve, promote, retry, finish or resume"
 	}
 	return ""
 }

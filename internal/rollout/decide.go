@@ -39,7 +39,10 @@ func chain() []policy {
 		invalid,
 		planEdited,
 		paused,
+		stopped,
 		unconfirmed,
+		coolingDown,
+		degraded,
 
 		// Progress.
 		promoted,
@@ -68,7 +71,7 @@ func (d *draft) decision() Decision {
 	d.writeStatus()
 	return Decision{
 		Status: d.status, Share: d.share, Writes: d.writes, Returning: d.returning(),
-		Events: d.events, NextAt: d.nextAt, Release: d.release,
+		Bound: d.bound, Events: d.events, NextAt: d.nextAt, Release: d.release,
 	}
 }
 

@@ -29,6 +29,9 @@ type Decision struct {
 	Status v1alpha1.WeightedRolloutStatus
 	// Share is the canary's share that the routes are to have, where Writes says so.
 	Share weights.Share
+	// Bound names what kept this decision's raise from being larger; empty if it is
+	// no raise.
+	Bound weights.Bound
 	// Writes says which routes to write.
 	Writes Writes
 	// Returning is true while stable is the track under test.

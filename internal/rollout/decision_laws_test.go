@@ -3,6 +3,7 @@ package rollout_test
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,11 +35,81 @@ func raiseWithinLimits(s seen) string {
 	if !s.raised() {
 		return ""
 	}
-	if rise, limit := s.part(s.has)-s.part(s.had), s.limits.Cap(s.part(s.had)); rise > limit {
+	stage := weights.ShareAll
+	if i := stageIndex(s.is); s.planned && !s.returning && i >= 0 && i < len(s.stages) {
+		stage = s.stages[i]
+	}
+	if rise, limit := s.part(s.has)-s.part(s.had), s.largestRaise(stage); rise > limit {
 		return fmt.Sprintf("law 2: raised from %d to %d, by more than %d", s.had, s.has, limit)
 	}
-	if c := s.was.Share.ConfirmedAt; c == nil || c.Add(s.interval).After(s.now) {
-		return fmt.Sprintf("law 2: raised from %d to %d, confirmed at %v, before the interval of %s has passed", s.had, s.has, c, s.interval)
+	pace := s.interval
+	if w := s.was.Warmup; w != nil && !w.Soaked && s.had > 0 && !s.returning && s.was.Stage != nil && s.was.Stage.Index == s.is.Stage.Index && !recovered(s) {
+		pace = max(pace, s.warmup.soak)
+	}
+	if c := s.was.Share.ConfirmedAt; c == nil || c.Add(pace).After(s.now) {
+		return fmt.Sprintf("law 2: raised from %d to %d, confirmed at %v, before %s have passed", s.had, s.has, c, pace)
+	}
+	return ""
+}
+
+// recovered tells whether a canary has been well three times in a row after a break.
+func recovered(s seen) bool {
+	return s.was.Warmup.Reason == v1alpha1.ColdBreak && s.obs.Verdict.Steady
+}
+
+// loweredInSteps is law 2 for a degraded canary: it is the only one whose share falls
+// by steps, which have limits and an end.
+func loweredInSteps(s seen) string {
+	told := s.told(v1alpha1.ReasonDrift) || s.told(v1alpha1.ReasonCanaryNotReady) || s.told(v1alpha1.ReasonBreakerOpen)
+	if !s.known || s.has >= s.had || s.is.Attempt != s.was.Attempt || s.is.Outcome != v1alpha1.OutcomeInProgress || told || s.obs.Deleting {
+		return ""
+	}
+	v := s.obs.Verdict
+	if v.State != v1alpha1.VerdictDegraded || !v.ScaleBack {
+		return fmt.Sprintf("lowered from %d to %d on the verdict %v", s.had, s.has, v.Signal())
+	}
+	stage := s.stages[stageIndex(s.is)]
+	switch c := s.was.Share.ConfirmedAt; {
+	case s.had-s.has > s.limits.Cap(s.had):
+		return fmt.Sprintf("scaled back from %d to %d, by more than %d", s.had, s.has, s.limits.Cap(s.had))
+	case s.has*5 < stage:
+		return fmt.Sprintf("scaled back to %d, under a fifth of %d", s.has, stage)
+	case c == nil || c.Add(s.interval).After(s.now):
+		return fmt.Sprintf("scaled back from %d to %d before the interval of %s has passed", s.had, s.has, s.interval)
+	}
+	return ""
+}
+
+// breakKept checks that a break lasts for its time, and that an attempt has no more
+// breaks than it may have.
+func breakKept(s seen) string {
+	b := s.was.Breaker
+	if b == nil || b.OpenedAt == nil || !s.known || s.is.Attempt != s.was.Attempt {
+		return ""
+	}
+	cooldown := 5 * time.Minute
+	if text := s.obs.Spec.OnUnhealthy.Cooldown; text != "" {
+		cooldown, _ = text.Parse()
+	}
+	if s.raised() && s.now.Before(b.OpenedAt.Add(cooldown)) {
+		return fmt.Sprintf("raised from %d to %d before the break is over", s.had, s.has)
+	}
+	if now := s.is.Breaker; now == nil || now.Trips < b.Trips || now.Trips > b.Trips+1 {
+		return fmt.Sprintf("the breaks are counted as %v after %d", now, b.Trips)
+	}
+	return ""
+}
+
+// stopKept checks that only a person gets a stopped canary going again.
+func stopKept(s seen) string {
+	if s.was.Pause == nil || !s.known || s.is.Attempt != s.was.Attempt || s.returning {
+		return ""
+	}
+	if s.raised() {
+		return fmt.Sprintf("stopped, and raised from %d to %d", s.had, s.has)
+	}
+	if s.is.Pause == nil && s.is.Outcome != v1alpha1.OutcomeRolledBack && s.is.Outcome != v1alpha1.OutcomeSuperseded && !s.told(v1alpha1.ReasonCommandAccepted) {
+		return "stopped, and going again without a command"
 	}
 	return ""
 }
@@ -136,6 +207,24 @@ func unhealthyRollsBack(s seen) string {
 		return ""
 	}
 	anew := s.is.Attempt > s.was.Attempt || s.is.Outcome == v1alpha1.OutcomeSuperseded
+	unready := s.told(v1alpha1.ReasonCanaryNotReady)
+	switch action := s.obs.Spec.OnUnhealthy.Action; {
+	case anew || s.is.Outcome == v1alpha1.OutcomeRolledBack:
+	case action == v1alpha1.UnhealthyPause:
+		if s.has > s.had || s.is.Pause == nil && !s.told(v1alpha1.ReasonCommandAccepted) {
+			return fmt.Sprintf("law 6: unhealthy at %d, action Pause, and the share is %d, stopped %v", s.had, s.has, s.is.Pause)
+		}
+		return ""
+	case action == v1alpha1.UnhealthyBreak && !unready:
+		limit := s.obs.Spec.OnUnhealthy.MaxTrips
+		if limit == 0 {
+			limit = 3
+		}
+		if s.planned && (s.is.Breaker == nil || s.is.Breaker.OpenedAt == nil || s.is.Breaker.Trips > limit) {
+			return fmt.Sprintf("law 6: unhealthy at %d, action Break, and the breaker is %v", s.had, s.is.Breaker)
+		}
+		anew = true
+	}
 	if s.is.Outcome != v1alpha1.OutcomeRolledBack && !anew {
 		return fmt.Sprintf("law 6: unhealthy at %d, and the outcome is %s", s.had, s.is.Outcome)
 	}

@@ -34,6 +34,7 @@ type draft struct {
 	fresh bool
 	// moved is true once this decision changed the share, the stage or the outcome.
 	moved   bool
+	bound   weights.Bound
 	writes  Writes
 	release bool
 	events  []Event
@@ -83,7 +84,10 @@ func (d *draft) notInTheFuture() {
 	s := &d.status
 	times := []*metav1.MicroTime{s.StartedAt, s.Share.ChangedAt, s.Share.ConfirmedAt}
 	if s.Stage != nil {
-		times = append(times, s.Stage.StartedAt)
+		times = append(times, s.Stage.StartedAt, s.Stage.DegradedSince)
+	}
+	if s.Breaker != nil {
+		times = append(times, s.Breaker.OpenedAt)
 	}
 	for _, t := range times {
 		if t != nil && t.After(d.now) {
@@ -143,12 +147,17 @@ func (d *draft) forceShare(s weights.Share) {
 	p := percent(s)
 	d.status.Share.Desired = &p
 	d.status.Share.ChangedAt = micro(d.now)
-	d.status.Share.ConfirmedAt = nil
+	d.unconfirm()
 }
 
 // unconfirm says that the routes have to be confirmed anew: soak and evidence
 // start again.
-func (d *draft) unconfirm() { d.status.Share.ConfirmedAt = nil }
+func (d *draft) unconfirm() {
+	d.status.Share.ConfirmedAt = nil
+	if s := d.status.Stage; s != nil {
+		s.DegradedSince, s.DegradedFor = nil, ""
+	}
+}
 
 func (d *draft) confirmed() bool { return d.status.Share.ConfirmedAt != nil }
 
@@ -175,6 +184,8 @@ func (d *draft) startAttempt() {
 	d.status.Promote = false
 	d.status.Verdict = nil
 	d.status.Stage = nil
+	d.status.Warmup = &v1alpha1.WarmupStatus{Reason: v1alpha1.ColdStarted}
+	d.status.Breaker, d.status.Pause = nil, nil
 	d.setStage(0)
 	if !d.setShare(weights.ShareNone) {
 		return
@@ -204,7 +215,7 @@ func (d *draft) end(outcome v1alpha1.Outcome, reason, message string) {
 	d.status.Outcome = outcome
 	d.status.OutcomeReason = reason
 	d.status.OutcomeMessage = clip(message)
-	d.status.Promote = false
+	d.calm()
 	d.moved = true
 }
 
@@ -224,6 +235,15 @@ func (d *draft) record(outcome v1alpha1.Outcome, reason, message string) {
 	}
 }
 
+// calm drops what is said of a walk through the plan that is over.
+func (d *draft) calm() {
+	d.status.Promote = false
+	d.status.Warmup, d.status.Pause = nil, nil
+	if b := d.status.Breaker; b != nil {
+		b.OpenedAt = nil
+	}
+}
+
 // rollBack gives stable all traffic for good, and says why.
 func (d *draft) rollBack(reason, message string) {
 	if d.cannotLower() {
@@ -237,7 +257,7 @@ func (d *draft) rollBack(reason, message string) {
 	d.setShare(weights.ShareNone)
 	d.status.Outcome = v1alpha1.OutcomeRolledBack
 	d.status.OutcomeReason, d.status.OutcomeMessage = reason, clip(message)
-	d.status.Promote = false
+	d.calm()
 	d.moved = true
 	d.writes = WriteAll
 	d.stall(reason, "rolled back: %s. Set another revision, or give the retry command", message)

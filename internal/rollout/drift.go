@@ -26,6 +26,24 @@ func driftHealed(d *draft) bool {
 		d.unconfirm()
 		d.moved = true
 		d.event(true, v1alpha1.ReasonDrift, "the weights were changed%s: they are set back to %s percent for the canary, the soak starts again", by(writer), percent(d.share))
+	case d.confirmed() && d.sharedAnew():
+		d.unconfirm()
+		d.moved = true
+	}
+	return false
+}
+
+// sharedAnew tells whether a route was edited since its confirmation and its weights
+// only come near the share: with a coarse sum, two pairs of weights that divide the
+// traffic differently can both stand for it.
+func (d *draft) sharedAnew() bool {
+	for i, r := range d.obs.Routes {
+		if !r.Found || r.Inspection.Problem != nil || r.Generation == d.routeStatus(i).Generation {
+			continue
+		}
+		if low, high := r.Inspection.Observed(); low != d.share || high != d.share {
+			return true
+		}
 	}
 	return false
 }
@@ -76,7 +94,16 @@ func (d *draft) pending(i int) bool {
 		return false
 	}
 	from, to := d.tested(weights.Share(bp)), d.tested(d.share)
-	return to <= from || d.planErr != nil || to-from <= d.plan.limits.Cap(from)
+	return to <= from || d.planErr != nil || to-from <= d.largestRaise(from)
+}
+
+// largestRaise is the most by which the track under test may be raised at once. What
+// a cold canary may get has a limit of its own.
+func (d *draft) largestRaise(from weights.Share) weights.Share {
+	if !d.returning() && (from == 0 || d.status.Warmup != nil) {
+		return d.plan.limits.MaxIncrease
+	}
+	return d.plan.limits.Cap(from)
 }
 
 // wholeDown turns a part for the track under test into a share of the canary, in

@@ -17,10 +17,12 @@ const (
 	quiet    mood = "quiet"    // too few requests
 	blind    mood = "blind"    // the metrics server fails
 	degraded mood = "degraded" // above a limit, but never for long enough
+	poor     mood = "poor"     // above a target, for long enough to scale back
+	rising   mood = "rising"   // no limit is exceeded, but one soon will be
 	bad      mood = "bad"
 )
 
-var moods = []mood{good, quiet, blind, degraded, bad}
+var moods = []mood{good, quiet, blind, degraded, poor, rising, bad}
 
 // evidence is how a track does, and since when.
 type evidence struct {
@@ -36,9 +38,11 @@ type windows struct {
 	stage time.Duration
 	// a breach that has lasted
 	unhealthy time.Duration
+	// good for long enough to be steady
+	steady time.Duration
 }
 
-var defaultWindows = windows{ramp: 75 * time.Second, stage: 2 * time.Minute, unhealthy: 135 * time.Second}
+var defaultWindows = windows{ramp: 75 * time.Second, stage: 2 * time.Minute, unhealthy: 135 * time.Second, steady: 150 * time.Second}
 
 func (w *world) feel(track health.Track, m mood) {
 	w.evidence[track] = &evidence{mood: m, since: w.at}
@@ -109,6 +113,19 @@ func (w *world) verdict() health.Verdict {
 			v.State = v1alpha1.VerdictUnhealthy
 		}
 		return v
+	case poor:
+		if length >= w.windows.unhealthy {
+			return health.Verdict{
+				State: v1alpha1.VerdictDegraded, Reason: v1alpha1.ReasonAboveTarget, Check: "latency", Score: w.score, ScaleBack: true,
+				Message: fmt.Sprintf("%d requests were slow", requests), RampWait: "the target", StageWait: "the target",
+			}
+		}
+		return health.Verdict{
+			State: v1alpha1.VerdictHealthy, Reason: v1alpha1.ReasonAboveTarget, Check: "latency", Score: w.score,
+			Message: fmt.Sprintf("%d requests were slow", requests), RampWait: "the target", StageWait: "the target",
+		}
+	case rising:
+		return health.Unknown(v1alpha1.ReasonTrendingUp, fmt.Sprintf("%d requests, slower and slower", requests))
 	case good:
 	}
 	if length < w.windows.stage {
@@ -118,7 +135,7 @@ func (w *world) verdict() health.Verdict {
 	}
 	return health.Verdict{
 		State: v1alpha1.VerdictHealthy, Reason: v1alpha1.ReasonChecksPassed, RampReady: true, StageReady: true,
-		Message: fmt.Sprintf("every check passes on %d requests", requests),
+		Message: fmt.Sprintf("every check passes on %d requests", requests), Score: 1, Steady: length >= w.windows.steady,
 	}
 }
 
@@ -137,5 +154,5 @@ func (w *world) nextSignal() []time.Time {
 		return nil
 	}
 	begin := w.at.Add(-length)
-	return []time.Time{begin.Add(w.windows.ramp), begin.Add(w.windows.stage), begin.Add(w.windows.unhealthy)}
+	return []time.Time{begin.Add(w.windows.ramp), begin.Add(w.windows.stage), begin.Add(w.windows.unhealthy), begin.Add(w.windows.steady)}
 }

@@ -19,14 +19,15 @@ import (
 //
 // A failure prints the seed and the history that is left after shrinking.
 func TestLawsOverRandomHistories(t *testing.T) {
-	for name, spec := range map[string]v1alpha1.WeightedRolloutSpec{
-		"one route":  smallSpec(),
-		"two routes": alsoRoute(smallSpec()),
-		"slow plan":  defaultSpec(),
+	for name, spec := range map[string]func(*rapid.T) v1alpha1.WeightedRolloutSpec{
+		"one route":  func(*rapid.T) v1alpha1.WeightedRolloutSpec { return smallSpec() },
+		"two routes": func(*rapid.T) v1alpha1.WeightedRolloutSpec { return alsoRoute(smallSpec()) },
+		"slow plan":  func(*rapid.T) v1alpha1.WeightedRolloutSpec { return defaultSpec() },
+		"any plan":   anySpec,
 	} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				h := newHistory(t, spec)
+				h := newHistory(t, spec(t))
 				for range rapid.IntRange(5, 40).Draw(t, "length") {
 					h.step()
 				}
@@ -34,6 +35,35 @@ func TestLawsOverRandomHistories(t *testing.T) {
 			})
 		})
 	}
+}
+
+// anySpec draws a plan, a ramp and a warm-up.
+func anySpec(t *rapid.T) v1alpha1.WeightedRolloutSpec {
+	spec := defaultSpec()
+	spec.Plan.Stages = nil
+	unit := rapid.SampledFrom([]int{100, 1}).Draw(t, "unit")
+	soak := rapid.SampledFrom([]v1alpha1.Duration{"1s", "45s", "4m", "30m", "26h"})
+	for at := 0; len(spec.Plan.Stages) < 6; {
+		at += rapid.IntRange(1, 4000/unit).Draw(t, "rise") * unit
+		if at > 10000 {
+			break
+		}
+		spec.Plan.Stages = append(spec.Plan.Stages, stageOf(v1alpha1.PercentFromBasisPoints(at), soak.Draw(t, "soak")))
+	}
+	percent := func(lowest, highest int) func(string) v1alpha1.Percent {
+		return func(label string) v1alpha1.Percent {
+			return v1alpha1.PercentFromBasisPoints(rapid.IntRange(max(lowest/unit, 1), highest/unit).Draw(t, label) * unit)
+		}
+	}
+	spec.Ramp = v1alpha1.Ramp{
+		MinIncrease: percent(50, 500)("minIncrease"), MaxIncrease: percent(500, 10000)("maxIncrease"), MaxChangePercent: percent(1, 10000)("maxChange"),
+		Interval: rapid.SampledFrom([]v1alpha1.Duration{"1s", "1m", "1h"}).Draw(t, "interval"),
+		Warmup: v1alpha1.Warmup{
+			InitialPercent: percent(1, 10000)("initial"), IncrementPercent: percent(1, 10000)("increment"),
+			Soak: rapid.SampledFrom([]v1alpha1.Duration{"0s", "90s", "10m"}).Draw(t, "warm-up"),
+		},
+	}
+	return spec
 }
 
 // history is a world and the source of what happens in it.
@@ -47,10 +77,14 @@ type history struct {
 
 func newHistory(t *rapid.T, spec v1alpha1.WeightedRolloutSpec) *history {
 	spec = *spec.DeepCopy()
-	if rapid.Bool().Draw(t, "approval") {
-		spec.Plan.Stages[1] = approvedAfter(spec.Plan.Stages[1])
+	if n := len(spec.Plan.Stages); rapid.Bool().Draw(t, "approval") {
+		spec.Plan.Stages[n/2] = approvedAfter(spec.Plan.Stages[n/2])
 	}
-	if rapid.Bool().Draw(t, "last stage soaks") {
+	spec.OnUnhealthy = rapid.SampledFrom([]v1alpha1.OnUnhealthy{
+		{Action: v1alpha1.UnhealthyRollback, For: "1m"}, {Action: v1alpha1.UnhealthyPause, For: "1m"},
+		{Action: v1alpha1.UnhealthyBreak, For: "1m", Cooldown: "3m", MaxTrips: 2},
+	}).Draw(t, "onUnhealthy")
+	if last := spec.Plan.Stages[len(spec.Plan.Stages)-1]; last.Weight != "100" && rapid.Bool().Draw(t, "last stage soaks") {
 		spec.Plan.Stages = append(spec.Plan.Stages, stageOf("100", "2m"))
 	}
 	spec.OnDelete = rapid.SampledFrom([]v1alpha1.DeletionPolicy{v1alpha1.DeletionRestore, v1alpha1.DeletionKeep}).Draw(t, "onDelete")
@@ -90,6 +124,7 @@ func (h *history) do(action string) {
 		h.byHand()
 	case "mood":
 		h.feel(draw(h, "track", health.TrackCanary, health.TrackCanary, health.TrackStable), draw(h, "mood", moods...))
+		h.score = draw(h, "score", 0, 0.2, 0.5, 0.89, 1)
 	case "pods":
 		h.pods()
 	case "order":
@@ -172,14 +207,14 @@ func (h *history) pods() {
 
 func (h *history) order() {
 	if rapid.IntRange(0, 3).Draw(h.t, "sane") > 0 {
-		h.say(draw(h, "verb", v1alpha1.VerbApprove, v1alpha1.VerbPromote, v1alpha1.VerbRetry, v1alpha1.VerbFinish))
+		h.say(draw(h, "verb", v1alpha1.VerbApprove, v1alpha1.VerbPromote, v1alpha1.VerbRetry, v1alpha1.VerbFinish, v1alpha1.VerbResume))
 		return
 	}
 	switch rapid.IntRange(0, 2).Draw(h.t, "order") {
 	case 0:
 		stage := rapid.Int32Range(-1, 5).Draw(h.t, "stage")
 		h.command(v1alpha1.Command{
-			ID: draw(h, "id", "1", "2", "new"), Verb: draw(h, "any verb", v1alpha1.VerbApprove, v1alpha1.VerbRetry, v1alpha1.VerbFinish, "dance"),
+			ID: draw(h, "id", "1", "2", "new"), Verb: draw(h, "any verb", v1alpha1.VerbApprove, v1alpha1.VerbRetry, v1alpha1.VerbFinish, v1alpha1.VerbResume, "dance"),
 			Attempt: rapid.Int64Range(-1, 4).Draw(h.t, "attempt"), Stage: &stage,
 		})
 	case 1:
@@ -191,7 +226,7 @@ func (h *history) order() {
 
 func (h *history) specChange() {
 	h.change(func(s *v1alpha1.WeightedRolloutSpec) {
-		switch rapid.IntRange(0, 8).Draw(h.t, "spec") {
+		switch rapid.IntRange(0, 9).Draw(h.t, "spec") {
 		case 0, 1:
 			s.Revision = draw(h, "revision", "v1", "v2", "v3")
 		case 2, 3:
@@ -209,6 +244,8 @@ func (h *history) specChange() {
 			s.Mode = draw(h, "mode", v1alpha1.ModeEnforce, v1alpha1.ModeEnforce, v1alpha1.ModeObserve)
 		case 8:
 			s.OnDelete = draw(h, "onDelete", v1alpha1.DeletionRestore, v1alpha1.DeletionKeep)
+		case 9:
+			s.OnUnhealthy.Action = draw(h, "action", v1alpha1.UnhealthyRollback, v1alpha1.UnhealthyPause, v1alpha1.UnhealthyBreak)
 		}
 	})
 }
@@ -244,7 +281,7 @@ func (h *history) jump() {
 func (h *history) tamper() {
 	s := h.status()
 	percent := draw(h, "desired", v1alpha1.Percent("73"), "abc", "0", "100", "")
-	switch rapid.IntRange(0, 5).Draw(h.t, "tamper") {
+	switch rapid.IntRange(0, 8).Draw(h.t, "tamper") {
 	case 0:
 		s.Share.Desired = &percent
 	case 1:
@@ -259,6 +296,14 @@ func (h *history) tamper() {
 		h.object.status = v1alpha1.WeightedRolloutStatus{}
 	case 5:
 		s.Stage = nil
+	case 6:
+		s.Warmup = draw(h, "warmup", nil, &v1alpha1.WarmupStatus{}, &v1alpha1.WarmupStatus{Reason: "Lost", Soaked: true})
+	case 7:
+		s.Breaker = draw(h, "breaker", nil, &v1alpha1.BreakerStatus{Trips: -5}, &v1alpha1.BreakerStatus{Trips: 99})
+	case 8:
+		if s.Stage != nil {
+			s.Stage.DegradedFor = draw(h, "degradedFor", "-1h", "x", "1h")
+		}
 	}
 	h.laws.disturbed = h.at
 }

@@ -39,8 +39,51 @@ type seen struct {
 	limits    weights.RampLimits
 	stages    []weights.Share
 	interval  time.Duration
+	warmup    coldLimits
 	planned   bool
 	d         rollout.Decision
+}
+
+// coldLimits is what the documentation promises of a cold canary: its first share and
+// its raises in percent of the stage's share, and how long the first share is held.
+type coldLimits struct {
+	initial, increment weights.Share
+	soak               time.Duration
+}
+
+func coldLimitsOf(w v1alpha1.Warmup) (c coldLimits, ok bool) {
+	c = coldLimits{initial: 3000, increment: 2000, soak: 10 * time.Minute}
+	ok = true
+	if w.InitialPercent != "" {
+		share, err := weights.ShareFrom(w.InitialPercent)
+		c.initial, ok = share, err == nil && share > 0
+	}
+	if w.IncrementPercent != "" {
+		share, err := weights.ShareFrom(w.IncrementPercent)
+		c.increment, ok = share, ok && err == nil && share > 0
+	}
+	if w.Soak != "" {
+		soak, err := w.Soak.Parse()
+		c.soak, ok = soak, ok && err == nil
+	}
+	return c, ok
+}
+
+// largestRaise is the most by which the track under test may be raised.
+func (s seen) largestRaise(stage weights.Share) weights.Share {
+	from, w := s.part(s.had), s.was.Warmup
+	if s.returning || from > 0 && w == nil {
+		return s.limits.Cap(from)
+	}
+	part := s.warmup.increment
+	if from == 0 {
+		part = s.warmup.initial
+		if w != nil && w.Reason == v1alpha1.ColdBreak {
+			part = 5000
+		}
+	}
+	// Percent of a stage of whole basis points can be a fraction of one.
+	return max(s.limits.MinIncrease, min(s.limits.MaxIncrease, stage*part/weights.ShareAll))
 }
 
 func see(obs rollout.Observation, now time.Time, d rollout.Decision) seen {
@@ -65,7 +108,9 @@ func see(obs rollout.Observation, now time.Time, d rollout.Decision) seen {
 	s.limits = limits
 	interval, intervalErr := obs.Spec.Ramp.Interval.Parse()
 	s.interval = interval
-	s.planned = s.planned && err == nil && intervalErr == nil
+	cold, coldOK := coldLimitsOf(obs.Spec.Ramp.Warmup)
+	s.warmup = cold
+	s.planned = s.planned && err == nil && intervalErr == nil && coldOK
 	return s
 }
 
@@ -109,7 +154,7 @@ func (l *laws) decision(w *world, obs rollout.Observation, d rollout.Decision) {
 	pure(w, obs, d)
 	s := see(obs, w.clock(), d)
 	for _, check := range []func(seen) string{
-		raiseWithinLimits, raiseOnEvidence, stageLeftOnEvidence, endOnEvidence, rollbackFinal, unhealthyRollsBack,
+		raiseWithinLimits, loweredInSteps, breakKept, stopKept, raiseOnEvidence, stageLeftOnEvidence, endOnEvidence, rollbackFinal, unhealthyRollsBack,
 		unknownHolds, onlyToReady, conflictWritesNothing, observeWritesNothing, deletionSafe, kstatus, boundedStatus,
 	} {
 		if broken := check(s); broken != "" {
@@ -237,7 +282,13 @@ func (l *laws) routeWrite(w *world, r *servedRoute, after *gatewayv1.HTTPRoute, 
 	}
 	// Beside a third backend the pair keeps its sum, and no step is finer than its unit.
 	unit := weights.Share(int64(weights.ShareAll)/(stable+canary) + 1)
-	if rise := s.part(d.Share) - s.part(oldLow); s.planned && s.climbs() && s.part(low) > s.part(oldHigh) && rise > s.limits.Cap(s.part(oldLow))+unit {
+	// The record is up to a unit above what the old weight stands for, and the ramp
+	// goes by the record.
+	limit := s.limits.Cap(s.part(oldLow) + unit)
+	if !s.returning && (s.is.Warmup != nil || oldLow == 0) {
+		limit = s.limits.MaxIncrease
+	}
+	if rise := s.part(d.Share) - s.part(oldLow); s.planned && s.climbs() && s.part(low) > s.part(oldHigh) && rise > limit+unit {
 		w.tb.Fatalf("%s: law 2: the route goes from %d to %d, more than the ramp allows", offset(w.at), oldLow, d.Share)
 	}
 }

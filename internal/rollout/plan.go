@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -14,8 +15,24 @@ type plan struct {
 	stages       []stage
 	limits       weights.RampLimits
 	interval     time.Duration
+	warmup       weights.Warmup
+	warmupSoak   time.Duration
 	unhealthyFor time.Duration
+	breaker      breaker
 }
+
+// breaker is what onUnhealthy.action Break means in numbers.
+type breaker struct {
+	cooldown time.Duration
+	maxTrips int32
+}
+
+// The API's defaults, for fields that its schema leaves out.
+const (
+	defaultWarmupSoak = v1alpha1.Duration("10m")
+	defaultCooldown   = v1alpha1.Duration("5m")
+	defaultMaxTrips   = 3
+)
 
 type stage struct {
 	share    weights.Share
@@ -52,17 +69,34 @@ func planFrom(spec *v1alpha1.WeightedRolloutSpec) (plan, error) {
 	if last < weights.ShareAll {
 		p.stages = append(p.stages, stage{share: weights.ShareAll})
 	}
-	var err error
+	return p, p.readRamp(spec)
+}
+
+// readRamp fills in how fast the share may move, and what is done about an
+// unhealthy canary.
+func (p *plan) readRamp(spec *v1alpha1.WeightedRolloutSpec) (err error) {
 	if p.limits, err = weights.RampLimitsFrom(spec.Ramp, spec.Plan.Stages); err != nil {
-		return p, fmt.Errorf("spec.ramp: %w", err)
+		return fmt.Errorf("spec.ramp: %w", err)
 	}
-	if p.interval, err = spec.Ramp.Interval.Parse(); err != nil {
-		return p, fmt.Errorf("spec.ramp.interval: %w", err)
+	if p.warmup, err = weights.WarmupFrom(spec.Ramp.Warmup); err != nil {
+		return fmt.Errorf("spec.%w", err)
 	}
-	if p.unhealthyFor, err = spec.OnUnhealthy.For.Parse(); err != nil {
-		return p, fmt.Errorf("spec.onUnhealthy.for: %w", err)
+	p.breaker.maxTrips = cmp.Or(spec.OnUnhealthy.MaxTrips, defaultMaxTrips)
+	for _, field := range []struct {
+		name string
+		text v1alpha1.Duration
+		into *time.Duration
+	}{
+		{"spec.ramp.interval", spec.Ramp.Interval, &p.interval},
+		{"spec.ramp.warmup.soak", cmp.Or(spec.Ramp.Warmup.Soak, defaultWarmupSoak), &p.warmupSoak},
+		{"spec.onUnhealthy.for", spec.OnUnhealthy.For, &p.unhealthyFor},
+		{"spec.onUnhealthy.cooldown", cmp.Or(spec.OnUnhealthy.Cooldown, defaultCooldown), &p.breaker.cooldown},
+	} {
+		if *field.into, err = field.text.Parse(); err != nil {
+			return fmt.Errorf("%s: %w", field.name, err)
+		}
 	}
-	return p, nil
+	return nil
 }
 
 // stageFor returns the index of the first stage whose share is at least the given one.

@@ -36,6 +36,7 @@ func (d *draft) target() stage {
 // passed and the evidence at the present share allows it.
 func ramping(d *draft) bool {
 	present, target := d.tested(d.share), d.target().share
+	d.warm(present, target)
 	if present >= target {
 		return false
 	}
@@ -44,29 +45,51 @@ func ramping(d *draft) bool {
 		return true
 	}
 	d.rampReason(present, target)
-	if at := d.status.Share.ConfirmedAt.Add(d.plan.interval); d.now.Before(at) {
+	at := d.status.Share.ConfirmedAt.Add(d.pace(present))
+	if d.now.Before(at) {
 		d.transitionsAt(at)
 		return true
 	}
 	if present > 0 && !d.obs.Verdict.RampReady {
 		if d.obs.Verdict.Reason == v1alpha1.ReasonAwaitingWindow {
 			// As expected of every step, and not worth another write of the status.
-			d.transitionAt = d.status.Share.ConfirmedAt.Add(d.plan.interval)
+			d.transitionAt = at
 			return true
 		}
 		d.wait(v1alpha1.ReasonAwaitingEvidence, "%s: %s", d.at(present, target), d.awaited("health.minRampRequests", d.minRampRequests()))
 		return true
 	}
-	d.raise(weights.NextRaise(present, target, d.plan.limits))
+	d.raise(d.next(present, target))
 	return true
+}
+
+// next returns the share that follows present on the way to target, and what keeps
+// it from being higher.
+func (d *draft) next(present, target weights.Share) (weights.Share, weights.Bound) {
+	limits := d.plan.limits
+	if d.returning() || present > 0 && d.status.Warmup == nil {
+		return weights.NextRaise(present, target, limits), limits.Bound(present, target)
+	}
+	next := d.warmup().Next(present, target, limits)
+	if present == 0 {
+		next = d.warmup().First(target, limits)
+	}
+	if next == target {
+		return next, weights.BoundStage
+	}
+	return next, weights.BoundWarmup
 }
 
 func (d *draft) rampReason(present, target weights.Share) {
 	switch {
 	case d.returning():
 		d.wait(v1alpha1.ReasonReturning, "stable gets %s percent again, on the way to %s", percent(present), percent(target))
+	case d.broken() && present == 0:
+		d.wait(v1alpha1.ReasonBreakerOpen, "at 0 percent after break %d, about to be tried again in stage %s", d.status.Breaker.Trips, d.status.Stage.Position)
 	case present == 0:
 		d.wait(v1alpha1.ReasonStarting, "at 0 percent, on the way to %s in stage %s", percent(target), d.status.Stage.Position)
+	case d.status.Warmup != nil:
+		d.wait(v1alpha1.ReasonWarmingUp, "%s: the canary is cold (ramp.warmup)", d.at(present, target))
 	default:
 		d.wait(v1alpha1.ReasonRamping, "%s", d.at(present, target))
 	}
@@ -102,11 +125,13 @@ func (d *draft) waitForEndpoint() {
 }
 
 // raise records a raise of the track under test, to be written now.
-func (d *draft) raise(part weights.Share) {
+func (d *draft) raise(part weights.Share, bound weights.Bound) {
 	from := d.tested(d.share)
 	if part <= from || !d.setShare(d.tested(part)) {
 		return
 	}
+	d.bound = bound
+	d.warmedTo(from, part)
 	d.writes = WriteAll
 	if d.returning() {
 		d.event(false, v1alpha1.ReasonShareLowered, "the canary's share goes to %s percent: the traffic returns to stable", percent(d.share))
@@ -126,7 +151,11 @@ func soaking(d *draft) bool {
 	if s := d.status.Stage.StartedAt; s != nil && s.After(from) && !s.After(d.now) {
 		from = s.Time
 	}
-	if at := from.Add(t.soak); d.now.Before(at) {
+	if d.status.Stage.DegradedSince != nil {
+		d.wait(v1alpha1.ReasonDegraded, "%s: the soak's clock stands still while the canary is degraded: %s", d.at(d.share, t.share), d.awaited("", 0))
+		return true
+	}
+	if at := from.Add(t.soak + d.stoodStill()); d.now.Before(at) {
 		d.transitionsAt(at)
 		d.wait(v1alpha1.ReasonSoaking, "%s for %s", d.at(d.share, t.share), t.soakText)
 		return true
@@ -170,6 +199,13 @@ func (d *draft) awaited(field string, requests int64) string {
 		return fmt.Sprintf("waiting for %d requests at this share (%s)", requests, field)
 	case v1alpha1.ReasonBreach:
 		return fmt.Sprintf("waiting for the breach of %s to end, or to last for onUnhealthy.for", v.Check)
+	case v1alpha1.ReasonAboveTarget, v1alpha1.ReasonLowScore:
+		if v.Check == "" {
+			return "waiting for the health score to be above health.degradedBelow"
+		}
+		return fmt.Sprintf("waiting for %s to be within its target", v.Check)
+	case v1alpha1.ReasonTrendingUp:
+		return "waiting for the response times to stop rising: they would soon be above health.latency.max"
 	case "":
 		return "waiting for the first verdict"
 	}
@@ -206,7 +242,7 @@ func advance(d *draft) bool {
 		}
 		d.setStage(i + 1)
 		d.event(false, v1alpha1.ReasonStageStarted, "stage %s begins: on the way to %s percent", d.status.Stage.Position, d.status.Stage.Weight)
-		d.raise(weights.NextRaise(d.share, d.plan.stages[i+1].share, d.plan.limits))
+		d.raise(d.next(d.share, d.plan.stages[i+1].share))
 		return true
 	}
 	d.status.Outcome, d.status.OutcomeReason = v1alpha1.OutcomePromoted, v1alpha1.ReasonPromoted

@@ -40,6 +40,9 @@ func (d *draft) phaseNow() v1alpha1.Phase {
 	}
 	switch d.status.Outcome {
 	case v1alpha1.OutcomeInProgress:
+		if d.broken() && d.share == 0 {
+			return v1alpha1.PhaseCoolingDown
+		}
 		return v1alpha1.PhaseProgressing
 	case v1alpha1.OutcomePromoted:
 		return v1alpha1.PhasePromoted
@@ -118,7 +121,7 @@ func (d *draft) reportVerdict() {
 	if v.State == "" || !d.known || d.fresh || v.Reason == v1alpha1.ReasonAwaitingWindow {
 		return
 	}
-	is := v1alpha1.VerdictStatus{State: v.State, Reason: v.Reason, Check: v.Check, Message: verdictMessage(v), At: micro(d.now)}
+	is := v1alpha1.VerdictStatus{State: v.State, Reason: v.Reason, Check: v.Check, Message: verdictMessage(v), Score: v.ScoreText(), At: micro(d.now)}
 	if old == nil {
 		d.status.Verdict = &is
 		return
@@ -172,9 +175,12 @@ func (d *draft) conditions() {
 	d.condition(v1alpha1.ConditionStalled, stalled, d.reason, message)
 	d.routeCondition()
 	d.healthCondition()
-	if d.obs.Spec.Paused {
+	switch {
+	case d.obs.Spec.Paused:
 		d.condition(v1alpha1.ConditionPaused, metav1.ConditionTrue, v1alpha1.ReasonPaused, "spec.paused is true; set it to false to go on")
-	} else {
+	case d.status.Pause != nil && d.open():
+		d.condition(v1alpha1.ConditionPaused, metav1.ConditionTrue, v1alpha1.ReasonUnhealthy, "the canary was unhealthy; give the resume command, or abort")
+	default:
 		d.condition(v1alpha1.ConditionPaused, metav1.ConditionFalse, "NotPaused", "spec.paused is false")
 	}
 }

@@ -68,6 +68,7 @@ func trackUnready(d *draft) bool {
 			if d.status.Outcome == v1alpha1.OutcomePromoted && d.planErr == nil {
 				d.reopen()
 			}
+			d.status.Warmup = &v1alpha1.WarmupStatus{Reason: v1alpha1.ColdNotReady}
 			d.event(true, v1alpha1.ReasonCanaryNotReady, "the canary Service %q has no ready endpoint: its share goes from %s to 0 percent", service(d.obs.Spec.Canary), percent(from))
 			d.waitForRoutes()
 		}
@@ -125,8 +126,7 @@ func unhealthy(d *draft) bool {
 		message = check + ": " + message
 	}
 	if !d.returning() {
-		d.rollBack(v1alpha1.ReasonUnhealthy, message)
-		return true
+		return d.unhealthyCanary(message)
 	}
 	if !d.setShare(weights.ShareAll) {
 		return true
@@ -137,6 +137,26 @@ func unhealthy(d *draft) bool {
 	d.writes = WriteAll
 	d.event(true, v1alpha1.ReasonUnhealthy, "stable is unhealthy: the canary serves everything again: %s", message)
 	d.waitForRoutes()
+	return true
+}
+
+// unhealthyCanary does what onUnhealthy.action says.
+func (d *draft) unhealthyCanary(message string) bool {
+	switch d.obs.Spec.OnUnhealthy.Action {
+	case v1alpha1.UnhealthyPause:
+		d.stop(message)
+		return false
+	case v1alpha1.UnhealthyBreak:
+		if d.planErr == nil && d.trips() < d.plan.breaker.maxTrips {
+			d.tripBreaker(message)
+			return true
+		}
+		if trips := d.trips(); trips > 0 {
+			message = fmt.Sprintf("unhealthy again after %d breaks: %s", trips, message)
+		}
+	case v1alpha1.UnhealthyRollback:
+	}
+	d.rollBack(v1alpha1.ReasonUnhealthy, message)
 	return true
 }
 

@@ -47,12 +47,14 @@ func TestUnhealthyWhatever(t *testing.T) {
 }
 
 func TestUnknownHolds(t *testing.T) {
-	for _, m := range []mood{quiet, blind, degraded} {
+	for m, reason := range map[mood]string{
+		quiet: v1alpha1.ReasonAwaitingEvidence, blind: v1alpha1.ReasonAwaitingEvidence, rising: v1alpha1.ReasonAwaitingEvidence, degraded: v1alpha1.ReasonDegraded,
+	} {
 		t.Run(string(m), func(t *testing.T) {
 			w := newWorld(t, smallSpec())
 			w.feel("canary", m)
 			w.runFor(100 * time.Hour)
-			w.expect(v1alpha1.OutcomeInProgress, v1alpha1.ReasonAwaitingEvidence, "90/10")
+			w.expect(v1alpha1.OutcomeInProgress, reason, "90/10")
 			w.feel("canary", good)
 			w.until(24*time.Hour, "the revision is promoted", w.reason(v1alpha1.ReasonPromoted))
 		})
@@ -71,7 +73,8 @@ func TestCanaryUnready(t *testing.T) {
 	w.canaryReady = true
 	before := len(w.journal.wires)
 	w.until(24*time.Hour, "the revision is promoted", w.reason(v1alpha1.ReasonPromoted))
-	want := []string{"web 90/10", "web 80/20", "web 60/40", "web 50/50", "web 30/70", "web 10/90", "web 0/100"}
+	// Cold again: 30 percent of the stage's share, and then 20 percent of it at a time.
+	want := []string{"web 85/15", "web 75/25", "web 65/35", "web 55/45", "web 50/50", "web 30/70", "web 10/90", "web 0/100"}
 	if diff := cmp.Diff(want, w.journal.wires[before:]); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}

@@ -44,7 +44,14 @@ func (h *history) settleDown() {
 	h.change(func(s *v1alpha1.WeightedRolloutSpec) {
 		s.Mode, s.Paused, s.Plan, s.Ramp = v1alpha1.ModeEnforce, false, calm.Plan, calm.Ramp
 	})
+	h.runFor(time.Minute)
+	if h.status().Pause != nil {
+		h.say(v1alpha1.VerbResume)
+	}
 	h.runFor(6 * time.Hour)
+	if o := h.status().Outcome; h.status().Pause != nil && (o == v1alpha1.OutcomeInProgress || o == v1alpha1.OutcomePromoted) {
+		h.t.Fatalf("resumed, and stopped again while all is well: %s", h.summary())
+	}
 	if h.object.deleting {
 		if !h.object.gone {
 			h.t.Fatalf("a deleted rollout is still there: %s", h.summary())

@@ -45,6 +45,8 @@ type world struct {
 	specProblem *route.Problem
 	evidence    map[health.Track]*evidence
 	windows     windows
+	// score is the health score of a canary in a poor mood.
+	score float64
 
 	controller controller
 	laws       laws
@@ -96,6 +98,7 @@ func newWorld(tb failer, spec v1alpha1.WeightedRolloutSpec) *world {
 			health.TrackStable: {mood: good, since: start.Add(-time.Hour)},
 		},
 		windows:    defaultWindows,
+		score:      0.5,
 		controller: controller{crash: never, refusals: map[string]string{}},
 	}
 	for _, ref := range spec.Routes {

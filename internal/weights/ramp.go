@@ -80,6 +80,37 @@ func (r RampLimits) Cap(present Share) Share {
 	return max(r.MinIncrease, min(r.MaxIncrease, change), 1)
 }
 
+// Bound names what kept a raise from being larger: a field of the spec.
+type Bound string
+
+const (
+	// BoundStage is the weight of the present stage.
+	BoundStage Bound = "stage"
+	// BoundMinIncrease is ramp.minIncrease, where maxChangePercent would allow less.
+	BoundMinIncrease Bound = "minIncrease"
+	// BoundMaxIncrease is ramp.maxIncrease.
+	BoundMaxIncrease Bound = "maxIncrease"
+	// BoundMaxChange is ramp.maxChangePercent.
+	BoundMaxChange Bound = "maxChangePercent"
+	// BoundWarmup is ramp.warmup.
+	BoundWarmup Bound = "warmup"
+)
+
+// Bound returns what keeps NextRaise from going further.
+func (r RampLimits) Bound(present, stage Share) Bound {
+	change := present.Clamp() * r.MaxChange.Clamp() / ShareAll
+	limit := r.Cap(present)
+	switch {
+	case present.Clamp()+limit >= stage.Clamp():
+		return BoundStage
+	case change >= r.MaxIncrease:
+		return BoundMaxIncrease
+	case change < limit:
+		return BoundMinIncrease
+	}
+	return BoundMaxChange
+}
+
 // NextRaise returns the share that follows present on the way up to stage. It
 // rises strictly, by no more than r.Cap(present), and never passes stage. From a
 // present share at or above stage it returns stage: lowering has no cap.

@@ -1,0 +1,76 @@
+package rollout
+
+import (
+	"time"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/weights"
+)
+
+// degraded scales the share of a degraded canary back by its health score, and stops
+// the soak's clock.
+func degraded(d *draft) bool {
+	v := d.obs.Verdict
+	is := v.State == v1alpha1.VerdictDegraded && !d.fresh && d.share > 0 && d.status.Outcome == v1alpha1.OutcomeInProgress
+	d.stopClock(is)
+	if !is || !v.ScaleBack {
+		return false
+	}
+	target := d.target().share
+	next := weights.ScaleBack(d.share, target, scoreShare(v.Score), d.plan.limits)
+	why := d.awaited("", 0)
+	if next >= d.share {
+		d.wait(v1alpha1.ReasonDegraded, "held %s: %s", d.at(d.share, target), why)
+		return true
+	}
+	d.wait(v1alpha1.ReasonDegraded, "%s: %s", d.at(d.share, target), why)
+	if at := d.status.Share.ConfirmedAt.Add(d.plan.interval); d.now.Before(at) {
+		d.transitionsAt(at)
+		return true
+	}
+	from := d.share
+	if d.setShare(next) {
+		d.writes = WriteAll
+		d.event(true, v1alpha1.ReasonDegraded, "the canary's share goes from %s to %s percent, since it is degraded: %s", percent(from), percent(next), v.Message)
+		d.waitForRoutes()
+	}
+	return true
+}
+
+// scoreShare writes a score in basis points.
+func scoreShare(score float64) weights.Share {
+	switch {
+	case !(score > 0):
+		return weights.ShareNone
+	case score >= 1:
+		return weights.ShareAll
+	}
+	return weights.Share(score * float64(weights.ShareAll))
+}
+
+// stopClock stops the soak's clock while the canary is degraded, and lets it run
+// on afterwards.
+func (d *draft) stopClock(degraded bool) {
+	s := d.status.Stage
+	if s == nil || d.returning() {
+		return
+	}
+	switch {
+	case degraded && s.DegradedSince == nil:
+		s.DegradedSince = micro(d.now)
+	case !degraded && s.DegradedSince != nil:
+		// Whole seconds, rounded up: a soak is never shortened.
+		still := d.stoodStill() + d.now.Sub(s.DegradedSince.Time)
+		s.DegradedFor = (still + time.Second - time.Nanosecond).Truncate(time.Second).String()
+		s.DegradedSince = nil
+	}
+}
+
+// stoodStill is how long the soak's clock has stood still before.
+func (d *draft) stoodStill() time.Duration {
+	still, err := time.ParseDuration(d.status.Stage.DegradedFor)
+	if err != nil || still < 0 {
+		return 0
+	}
+	return still
+}

@@ -1,0 +1,104 @@
+package rollout_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+)
+
+// TestScaledBack: a degraded canary goes down in the ramp's steps to the stage's share
+// times its score, never under a fifth of it, and up again when it is well.
+func TestScaledBack(t *testing.T) {
+	for name, tc := range map[string]struct {
+		score float64
+		want  string
+	}{
+		"half":                 {0.5, "40 32 26 25"},
+		"the floor":            {0, "40 32 26 21 17 14 12 10"},
+		"below the floor":      {0.05, "40 32 26 21 17 14 12 10"},
+		"within the dead band": {0.99, ""},
+		"a little":             {0.9, "45"},
+		"perfect":              {1, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := coldSpec()
+			spec.Ramp.Warmup.InitialPercent = "100"
+			w := newWorld(t, spec)
+			w.until(24*time.Hour, "it soaks at 50 percent", w.atShare("50"))
+			before := len(w.journal.shares("web"))
+			w.feel("canary", poor)
+			w.score = tc.score
+			w.runFor(6 * time.Hour)
+			if got := strings.Join(w.journal.shares("web")[before:], " "); got != tc.want {
+				t.Errorf("shares %q, want %q", got, tc.want)
+			}
+			if s := w.status(); s.Outcome != v1alpha1.OutcomeInProgress || conditionOf(s, v1alpha1.ConditionReady).Reason != v1alpha1.ReasonDegraded || conditionOf(s, v1alpha1.ConditionHealthy).Status != "False" {
+				t.Errorf("%s: %v", w.summary(), s.Conditions)
+			}
+			w.feel("canary", good)
+			w.until(24*time.Hour, "it is promoted", w.reason(v1alpha1.ReasonPromoted))
+		})
+	}
+}
+
+// TestSmallStageIsNotScaledBack: in whole points there is nothing between 1 and 0.
+func TestSmallStageIsNotScaledBack(t *testing.T) {
+	w := newWorld(t, defaultSpec())
+	w.feel("canary", poor)
+	w.score = 0.2
+	w.runFor(10 * time.Hour)
+	w.expect(v1alpha1.OutcomeInProgress, v1alpha1.ReasonDegraded, "99/1")
+}
+
+// TestSoakStandsStill: the time for which a canary is degraded is no soak.
+func TestSoakStandsStill(t *testing.T) {
+	w := newWorld(t, defaultSpec())
+	w.score = 1 // held, and not scaled back
+	w.until(time.Hour, "it soaks at 1 percent", w.atShare("1"))
+	began := w.at
+	w.runFor(10 * time.Minute)
+	for range 2 {
+		w.feel("canary", poor)
+		w.runFor(20 * time.Minute)
+		if w.status().Stage.DegradedSince == nil {
+			t.Fatal("the soak's clock runs")
+		}
+		w.feel("canary", good)
+		w.runFor(5 * time.Minute)
+		if w.status().Stage.DegradedSince != nil {
+			t.Fatal("the soak's clock stands still")
+		}
+	}
+	still, err := time.ParseDuration(w.status().Stage.DegradedFor)
+	if err != nil || still < 30*time.Minute || still > 45*time.Minute {
+		t.Fatalf("stood still for %q (%v)", w.status().Stage.DegradedFor, err)
+	}
+	w.until(time.Hour, "the next stage begins", w.atShare("2"))
+	if soaked := w.at.Sub(began) - still; soaked < 30*time.Minute || soaked > 31*time.Minute {
+		t.Errorf("soaked for %s", soaked)
+	}
+}
+
+// TestDegradedHoldsWhileItRamps: on the way to a stage a degraded canary is held, if
+// it has less than the stage's share times its score already.
+func TestDegradedHoldsWhileItRamps(t *testing.T) {
+	w := newWorld(t, coldSpec())
+	w.until(24*time.Hour, "it is on the way to 50 percent", w.atShare("24"))
+	w.feel("canary", poor)
+	w.runFor(6 * time.Hour)
+	w.expect(v1alpha1.OutcomeInProgress, v1alpha1.ReasonDegraded, "76/24")
+}
+
+// TestDegradedStableIsHeld: when the traffic returns to stable, a degraded stable gets
+// no more, and is not scaled back.
+func TestDegradedStableIsHeld(t *testing.T) {
+	w := newWorld(t, coldSpec())
+	w.until(24*time.Hour, "it is promoted", w.reason(v1alpha1.ReasonPromoted))
+	w.say(v1alpha1.VerbFinish)
+	w.until(24*time.Hour, "the traffic returns", w.atShare("90"))
+	w.feel("stable", poor)
+	w.runFor(6 * time.Hour)
+	w.expect(v1alpha1.OutcomeReturning, v1alpha1.ReasonAwaitingEvidence, "10/90")
+}

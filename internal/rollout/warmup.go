@@ -1,0 +1,59 @@
+package rollout
+
+import (
+	"time"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/weights"
+)
+
+// warmup returns the limits of a cold canary.
+func (d *draft) warmup() weights.Warmup {
+	if w := d.status.Warmup; w != nil && w.Reason == v1alpha1.ColdBreak {
+		return d.plan.warmup.AfterBreak()
+	}
+	return d.plan.warmup
+}
+
+// warm ends the warm-up of a canary that has come as far as its stage goes, and of
+// one that has recovered from a break.
+func (d *draft) warm(present, target weights.Share) {
+	w := d.status.Warmup
+	if w == nil || present == 0 || d.returning() {
+		return
+	}
+	if present >= target || w.Reason == v1alpha1.ColdBreak && d.obs.Verdict.Steady {
+		d.status.Warmup = nil
+	}
+}
+
+// pace returns how long the present share is held at least.
+func (d *draft) pace(present weights.Share) time.Duration {
+	if w := d.status.Warmup; w != nil && !w.Soaked && present > 0 && !d.returning() {
+		return max(d.plan.interval, d.plan.warmupSoak)
+	}
+	return d.plan.interval
+}
+
+// warmedTo keeps the record of a cold canary that is raised. A first share that is
+// the stage's whole weight needs none: the stage's soak watches it. Nor is there one
+// where the spec asks for the whole at once, and the ramp alone makes it less.
+func (d *draft) warmedTo(from, to weights.Share) {
+	if b := d.status.Breaker; b != nil {
+		b.OpenedAt = nil
+	}
+	switch w := d.status.Warmup; {
+	case d.returning():
+	case from > 0:
+		if w != nil {
+			w.Soaked = true
+		}
+	case to >= d.target().share || d.warmup().Initial >= weights.ShareAll:
+		d.status.Warmup = nil
+	case w == nil:
+		// Whatever took the share to 0, it is cold.
+		d.status.Warmup = &v1alpha1.WarmupStatus{Reason: v1alpha1.ColdStarted}
+	default:
+		w.Soaked = false
+	}
+}
