@@ -1,7 +1,9 @@
 package rollout_test
 
 import (
+	"flag"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -13,18 +15,20 @@ import (
 
 // TestLawsOverRandomHistories lets people, pods, gateways, metrics, clocks and
 // crashes do their worst, in any order, and checks the laws at every decision and
-// every write. It is a few hundred histories by default; for more:
+// every write. It is 2,000 histories by default; for more:
 //
-//	go test ./internal/rollout -run TestLaws -rapid.checks=10000
+//	go test ./internal/rollout -run TestLaws -rapid.checks=100000
 //
 // A failure prints the seed and the history that is left after shrinking.
 func TestLawsOverRandomHistories(t *testing.T) {
-	for name, spec := range map[string]func(*rapid.T) v1alpha1.WeightedRolloutSpec{
+	specs := map[string]func(*rapid.T) v1alpha1.WeightedRolloutSpec{
 		"one route":  func(*rapid.T) v1alpha1.WeightedRolloutSpec { return smallSpec() },
 		"two routes": func(*rapid.T) v1alpha1.WeightedRolloutSpec { return alsoRoute(smallSpec()) },
 		"slow plan":  func(*rapid.T) v1alpha1.WeightedRolloutSpec { return defaultSpec() },
 		"any plan":   anySpec,
-	} {
+	}
+	histories(t, len(specs))
+	for name, spec := range specs {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				h := newHistory(t, spec(t))
@@ -35,6 +39,21 @@ func TestLawsOverRandomHistories(t *testing.T) {
 			})
 		})
 	}
+}
+
+// histories divides the number of histories among so many kinds of them.
+func histories(t *testing.T, kinds int) {
+	t.Helper()
+	checks := flag.Lookup("rapid.checks")
+	given := checks.Value.String()
+	total, err := strconv.Atoi(given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := checks.Value.Set(strconv.Itoa(max(total, 2000) / kinds)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = checks.Value.Set(given) })
 }
 
 // anySpec draws a plan, a ramp and a warm-up.

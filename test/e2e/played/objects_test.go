@@ -101,6 +101,9 @@ func newEndpoints(namespace, service string, ready bool) *discoveryv1.EndpointSl
 	}
 }
 
+// noWarmup lets a canary go up from 0 by the ramp alone.
+var noWarmup = v1alpha1.Warmup{InitialPercent: "100"}
+
 // change alters a rollout before it is created.
 type change func(*v1alpha1.WeightedRollout)
 
@@ -115,7 +118,7 @@ func newRollout(namespace, name, prometheus string, changes ...change) *v1alpha1
 			Routes:   []v1alpha1.RouteReference{{Kind: v1alpha1.HTTPRouteKind, Name: name}},
 			Stable:   &v1alpha1.Track{Service: stableOf(name), Port: 80},
 			Canary:   &v1alpha1.Track{Service: canaryOf(name), Port: 80},
-			Ramp:     v1alpha1.Ramp{MinIncrease: "30", MaxIncrease: "30", MaxChangePercent: "100", Interval: "1s"},
+			Ramp:     v1alpha1.Ramp{MinIncrease: "30", MaxIncrease: "30", MaxChangePercent: "100", Interval: "1s", Warmup: noWarmup},
 			Health: &v1alpha1.Health{
 				Prometheus: &v1alpha1.Prometheus{Address: prometheus}, Preset: v1alpha1.PresetTraefik,
 				Window: "1s", Interval: "1s", SampleDelay: "0s", MinRequests: 20, MinRampRequests: 10,
@@ -152,7 +155,7 @@ func soak(stage int, d v1alpha1.Duration) change {
 // ramp sets the raise per second.
 func ramp(points v1alpha1.Percent) change {
 	return func(wr *v1alpha1.WeightedRollout) {
-		wr.Spec.Ramp = v1alpha1.Ramp{MinIncrease: points, MaxIncrease: points, MaxChangePercent: "100", Interval: "1s"}
+		wr.Spec.Ramp = v1alpha1.Ramp{MinIncrease: points, MaxIncrease: points, MaxChangePercent: "100", Interval: "1s", Warmup: noWarmup}
 	}
 }
 
