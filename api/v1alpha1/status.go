@@ -301,7 +301,7 @@ const (
 	// VerdictHealthy says that every check has passed on enough requests.
 	VerdictHealthy VerdictState = "Healthy"
 	// VerdictDegraded says that a limit is exceeded, but not yet for long enough to act,
-	// or that a target has been missed, or the health score been low, for onUnhealthy.for.
+	// or that a target is missed, or that the health score is low.
 	VerdictDegraded VerdictState = "Degraded"
 	// VerdictUnhealthy says that a limit has been exceeded for onUnhealthy.for.
 	VerdictUnhealthy VerdictState = "Unhealthy"

@@ -15,7 +15,7 @@ type outcome int
 
 const (
 	passed outcome = iota
-	missed         // a target, though no limit
+	missed         // a target is missed, though no limit is exceeded
 	unknown
 	breached
 )

@@ -52,7 +52,7 @@ func TestDegraded(t *testing.T) {
 		"well": {errorTarget(), windows(5, 15, canary(200, 1, 0)), expect{healthy, v1alpha1.ReasonChecksPassed, "", true, true, "every check passes"}, false},
 		"errors above the target, not for long": {
 			errorTarget(), concat(windows(5, 14, canary(200, 1, 0)), windows(15, 15, canary(200, 11, 0))),
-			expect{healthy, v1alpha1.ReasonAboveTarget, CheckErrorRate, false, false, "11 of 200 requests failed in one window (5.5%); the target is 2%"}, false,
+			expect{degraded, v1alpha1.ReasonAboveTarget, CheckErrorRate, false, false, "11 of 200 requests failed in one window (5.5%); the target is 2%"}, false,
 		},
 		"errors above the target": {
 			errorTarget(), windows(5, 15, canary(200, 9, 0)),
@@ -83,9 +83,9 @@ func TestDegraded(t *testing.T) {
 			expect{degraded, v1alpha1.ReasonLowScore, "", false, false, "the health score is 0.84; health.degradedBelow is 0.9"}, true,
 		},
 		"the score is fair": {lowScore, windows(5, 15, canary(200, 8, 0)), expect{healthy, v1alpha1.ReasonChecksPassed, "", true, true, ""}, false},
-		"too few requests come first": {
+		"bad news needs no quorum": {
 			errorTarget(), concat(windows(5, 7, canary(90, 0, 0)), windows(8, 8, canary(90, 7, 0))),
-			expect{nothing, v1alpha1.ReasonInsufficientRequests, CheckRequests, false, false, ""}, false,
+			expect{degraded, v1alpha1.ReasonAboveTarget, CheckErrorRate, false, false, ""}, false,
 		},
 		"a breach comes first": {
 			errorTarget(), windows(5, 15, canary(200, 60, 0)),

@@ -255,17 +255,8 @@ func (in *Input) conclude(h history) Verdict {
 // score. For a while that only holds the share where it is.
 func (c Config) belowTarget(h history) Verdict {
 	f := h.finding
-	if h.signals.missedFor >= c.For {
-		v := Verdict{State: v1alpha1.VerdictDegraded, ScaleBack: true}.because(f.reason, f.check, f.message)
-		return v.waitingFor("the canary to reach its targets again")
-	}
-	v := c.gate(h)
-	if v.State != v1alpha1.VerdictHealthy {
-		v.RampReady, v.RampWait = false, v.StageWait
-		return v
-	}
-	v.RampReady, v.StageReady = false, false
-	return v.because(f.reason, f.check, f.message)
+	v := Verdict{State: v1alpha1.VerdictDegraded, ScaleBack: h.signals.missedFor >= c.For}.because(f.reason, f.check, f.message)
+	return v.waitingFor("the canary to reach its targets again")
 }
 
 // about names the check that a verdict is about.

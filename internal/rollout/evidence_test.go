@@ -114,14 +114,8 @@ func (w *world) verdict() health.Verdict {
 		}
 		return v
 	case poor:
-		if length >= w.windows.unhealthy {
-			return health.Verdict{
-				State: v1alpha1.VerdictDegraded, Reason: v1alpha1.ReasonAboveTarget, Check: "latency", Score: w.score, ScaleBack: true,
-				Message: fmt.Sprintf("%d requests were slow", requests), RampWait: "the target", StageWait: "the target",
-			}
-		}
 		return health.Verdict{
-			State: v1alpha1.VerdictHealthy, Reason: v1alpha1.ReasonAboveTarget, Check: "latency", Score: w.score,
+			State: v1alpha1.VerdictDegraded, Reason: v1alpha1.ReasonAboveTarget, Check: "latency", Score: w.score, ScaleBack: length >= w.windows.unhealthy,
 			Message: fmt.Sprintf("%d requests were slow", requests), RampWait: "the target", StageWait: "the target",
 		}
 	case rising:
