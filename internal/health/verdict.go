@@ -243,7 +243,7 @@ func (in *Input) conclude(h history) Verdict {
 		return c.belowTarget(h)
 	}
 	v := c.gate(h)
-	if to := h.signals.risesTo(in.Now); to > 0 && v.State != v1alpha1.VerdictDegraded {
+	if to := h.signals.risesTo(); to > 0 && v.State != v1alpha1.VerdictDegraded {
 		return Unknown(v1alpha1.ReasonTrendingUp, fmt.Sprintf("the response times rise: at the percentile %s about %s are to be expected by the next step; the limit is %s",
 			number(c.Latency.Percentile*100), seconds(to), seconds(c.Latency.Max.Seconds()))).about(CheckLatency)
 	}
