@@ -65,7 +65,7 @@ func Trend(points []Point) (Line, error) {
 	for _, at := range x {
 		line.sumXX += (at - line.meanX) * (at - line.meanX)
 	}
-	if oneTime(x) || line.sumXX == 0 {
+	if line.sumXX == 0 {
 		return Line{}, fmt.Errorf("%w: the %d points are all of one time, at least 2 times are needed", ErrNoTrend, len(x))
 	}
 	if largest > 0 {
@@ -75,15 +75,6 @@ func Trend(points []Point) (Line, error) {
 		return Line{}, fmt.Errorf("the line through values up to %v is too steep; take a larger unit", largest)
 	}
 	return line, nil
-}
-
-func oneTime(x []float64) bool {
-	for _, at := range x {
-		if at != x[0] {
-			return false
-		}
-	}
-	return true
 }
 
 // fit sets the line and its scatter. The values are divided by the largest first,
@@ -122,8 +113,7 @@ func (l Line) StandardError(t time.Time) float64 {
 // Exceeds says whether the value at t will be above limit beyond doubt: whether the
 // one-sided lower bound of the prediction, at this confidence, is above it. The
 // bound is Student's, with 2 degrees of freedom fewer than there are points. Few or
-// scattered points therefore prove little, and an error of a float64's range proves
-// nothing.
+// scattered points therefore prove little.
 //
 // It fails on a confidence that is not from 0.5 to below 1, on a limit of NaN, and
 // on a line that was not fitted.

@@ -218,6 +218,33 @@ func TestTrendKeepsItsConfidence(t *testing.T) {
 	}
 }
 
+// A level signal does not rise and does not exceed itself, not even when rounding makes
+// the later half of it a last digit larger.
+func TestLevelIsNotATrend(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		level := rapid.Float64Range(0.001, 1000).Draw(t, "level")
+		points := make([]score.Point, rapid.IntRange(3, 12).Draw(t, "n"))
+		for i := range points {
+			points[i] = score.Point{At: second(float64(i) + rapid.Float64Range(0, 0.5).Draw(t, "late")), Value: level}
+			if i >= len(points)/2 {
+				points[i].Value = math.Nextafter(level, math.Inf(1))
+			}
+		}
+		line, err := score.Trend(points)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rising, err := line.Rising(0.95)
+		if err != nil || rising {
+			t.Fatalf("rising: %v, %v", rising, err)
+		}
+		exceeds, err := line.Exceeds(second(30), math.Nextafter(level, math.Inf(1)), 0.95)
+		if err != nil || exceeds {
+			t.Fatalf("exceeds itself: %v, %v", exceeds, err)
+		}
+	})
+}
+
 // No points make Trend panic or its answers NaN, and the order of the points does
 // not count.
 func TestTrendProperties(t *testing.T) {
