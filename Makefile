@@ -35,6 +35,11 @@ demo: ## Run a canary rollout here: SCENARIO=good|bad for one of the two, DEMO_K
 build: ## Build the controller as bin/manager.
 	@$(BUILD) manager
 
+.PHONY: plugin
+plugin: ## Build the kubectl plugin as bin/kubectl-weightedrollout.
+	@$(BUILD) kubectl-weightedrollout
+	@echo 'put bin/ on your PATH: export PATH="$(BIN):$$PATH"; then: kubectl weightedrollout --help'
+
 .PHONY: install-file
 install-file: ## Write all that a cluster needs to dist/install.yaml.
 	@$(BUILD) kubectl

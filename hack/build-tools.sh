@@ -35,6 +35,7 @@ describe() {
 	prometheus) secs=100 module=github.com/prometheus/prometheus pkg=$module/cmd/prometheus tags=remove_all_sd ;;
 	traefik) secs=300 module=github.com/traefik/traefik/v3 pkg=$module/cmd/traefik ;;
 	manager) secs=150 own=1 pkg=./cmd/manager ;;
+	kubectl-weightedrollout) secs=60 own=1 pkg=./cmd/kubectl-weightedrollout ;;
 	demo) secs=10 own=1 pkg=./test/demo ;;
 	testsummary) secs=5 own=1 pkg=./hack/testsummary ;;
 	*) die "there is nothing named '$1'" ;;

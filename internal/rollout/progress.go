@@ -152,7 +152,7 @@ func soaking(d *draft) bool {
 		from = s.Time
 	}
 	if d.status.Stage.DegradedSince != nil {
-		d.wait(v1alpha1.ReasonDegraded, "%s: the soak's clock stands still while the canary is degraded: %s", d.at(d.share, t.share), d.awaited("", 0))
+		d.wait(v1alpha1.ReasonDegraded, "%s, the soak's clock stands still: %s", d.at(d.share, t.share), d.awaited("", 0))
 		return true
 	}
 	if at := from.Add(t.soak + d.stoodStill()); d.now.Before(at) {
