@@ -197,6 +197,11 @@ type WarmupStatus struct {
 	// soaked is true once the first share has been held for ramp.warmup.soak.
 	// +optional
 	Soaked bool `json:"soaked,omitempty"`
+
+	// recovered is true once three good evaluations in a row, after a break, have ended
+	// the hold: the share then rises by the larger of what ramp and ramp.warmup allow.
+	// +optional
+	Recovered bool `json:"recovered,omitempty"`
 }
 
 // ColdReason says why a canary is cold.

@@ -121,9 +121,9 @@ func noSeries(w *Window, subject Track) string {
 		other = TrackCanary
 	}
 	if w.Reading(other).Found {
-		return fmt.Sprintf("the gateway's metrics have no series for the %s, though the %s has some: it has had no request yet", subject, other)
+		return fmt.Sprintf("the gateway's metrics have no series for the %s, though the %s has some: it has had no request yet, or they are no longer scraped", subject, other)
 	}
-	return fmt.Sprintf("the gateway's metrics have no series for the %s: it has had no request yet, or the gateway does not report metrics per service", subject)
+	return fmt.Sprintf("the gateway's metrics have no series for the %s: it has had no request yet, or the gateway does not report metrics per service, or is no longer scraped", subject)
 }
 
 // isCount says whether a number can be a count. Counts beyond 1e15 are not exact.

@@ -11,6 +11,10 @@ import (
 const (
 	// steadyStreak is how many good evaluations in a row make a recovery.
 	steadyStreak = 3
+	// Once a target is missed, the response time must fall to this part of it, and the
+	// score rise above its limit by so much, to be well again: what trembles about its
+	// limit is not news every time.
+	wellBelow, wellAbove = 0.95, 0.02
 	// trendWindows is the number of newest disjoint windows that a trend is read
 	// from, and minTrendWindows the least.
 	trendWindows, minTrendWindows = 10, 5
@@ -87,14 +91,32 @@ func (s *signals) judge(m measurement, sum func() tally) finding {
 	if f := c.judgeErrorTarget(m.counts, sum); f.outcome != passed {
 		return f
 	}
-	if now, known := s.ema.Value(); known && c.Latency != nil && c.Latency.Target > 0 && now > c.Latency.Target.Seconds() {
-		return miss(CheckLatency, v1alpha1.ReasonAboveTarget, "the smoothed response time at the percentile %s is %s; the target is %s",
-			number(c.Latency.Percentile*100), seconds(now), seconds(c.Latency.Target.Seconds()))
+	target, lowest := 0.0, c.DegradedBelow
+	if c.Latency != nil {
+		target = c.Latency.Target.Seconds()
 	}
-	if s.score > 0 && s.score < c.DegradedBelow {
+	if s.missed != nil {
+		target, lowest = target*wellBelow, min(lowest+wellAbove, score.HealthFull)
+	}
+	if now, known := s.ema.Value(); known && target > 0 && now > target {
+		return c.slowerThanTarget(now, target)
+	}
+	if s.score > 0 && c.DegradedBelow > 0 && s.score < lowest {
+		if s.score >= c.DegradedBelow {
+			return miss("", v1alpha1.ReasonLowScore, "the health score is %s; it must be %s to be well again", scoreText(s.score), number(lowest))
+		}
 		return miss("", v1alpha1.ReasonLowScore, "the health score is %s; health.degradedBelow is %s", scoreText(s.score), number(c.DegradedBelow))
 	}
 	return finding{}
+}
+
+func (c Config) slowerThanTarget(now, mustBe float64) finding {
+	limit := "the target is " + seconds(c.Latency.Target.Seconds())
+	if now <= c.Latency.Target.Seconds() {
+		limit = "it must be at most " + seconds(mustBe) + " to be well again"
+	}
+	return miss(CheckLatency, v1alpha1.ReasonAboveTarget, "the smoothed response time at the percentile %s is %s; %s",
+		number(c.Latency.Percentile*100), seconds(now), limit)
 }
 
 func (c Config) judgeErrorTarget(t tally, sum func() tally) finding {

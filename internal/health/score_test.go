@@ -82,6 +82,18 @@ func TestDegraded(t *testing.T) {
 			lowScore, windows(5, 15, canary(200, 16, 0)),
 			expect{degraded, v1alpha1.ReasonLowScore, "", false, false, "the health score is 0.84; health.degradedBelow is 0.9"}, true,
 		},
+		"at the target again, but not well below it": {
+			targets(), concat(windows(5, 20, latency(200, 0.32)), windows(21, 60, latency(200, 0.297))),
+			expect{degraded, v1alpha1.ReasonAboveTarget, CheckLatency, false, false, "it must be at most 285ms to be well again"}, true,
+		},
+		"well below the target again": {
+			targets(), concat(windows(5, 20, latency(200, 0.32)), windows(21, 60, latency(200, 0.28))),
+			expect{healthy, v1alpha1.ReasonChecksPassed, "", true, true, ""}, false,
+		},
+		"the score is fair again, but only just": {
+			lowScore, concat(windows(5, 15, canary(200, 16, 0)), windows(16, 40, canary(200, 9, 0))),
+			expect{degraded, v1alpha1.ReasonLowScore, "", false, false, "the health score is 0.91; it must be 0.92 to be well again"}, true,
+		},
 		"the score is fair": {lowScore, windows(5, 15, canary(200, 8, 0)), expect{healthy, v1alpha1.ReasonChecksPassed, "", true, true, ""}, false},
 		"bad news needs no quorum": {
 			errorTarget(), concat(windows(5, 7, canary(90, 0, 0)), windows(8, 8, canary(90, 7, 0))),
@@ -96,7 +108,7 @@ func TestDegraded(t *testing.T) {
 			c := tc.config
 			v := Evaluate(input(c, tc.windows))
 			tc.want.compare(t, v)
-			if v.ScaleBack != tc.scaleBack || v.Reason == v1alpha1.ReasonLowScore && !(v.Score >= score.HealthFloor && v.Score < c.DegradedBelow) {
+			if v.ScaleBack != tc.scaleBack || v.Reason == v1alpha1.ReasonLowScore && !(v.Score >= score.HealthFloor && v.Score < c.DegradedBelow+0.02) {
 				t.Errorf("scale back: %v, want %v: %+v", v.ScaleBack, tc.scaleBack, v)
 			}
 		})

@@ -110,7 +110,7 @@ func TestC38PlanShapes(t *testing.T) {
 	} {
 		t.Run(text, func(t *testing.T) {
 			var weights []v1alpha1.Percent
-			for _, weight := range strings.Fields(text) {
+			for weight := range strings.FieldsSeq(text) {
 				weights = append(weights, v1alpha1.Percent(weight))
 			}
 			w := rampCase(t, "100", "1s", "1s", weights...)

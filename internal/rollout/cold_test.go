@@ -123,9 +123,8 @@ func TestBreak(t *testing.T) {
 	w.runFor(9 * time.Minute)
 	w.expect(v1alpha1.OutcomeInProgress, v1alpha1.ReasonBreakerOpen, "100/0")
 	w.until(time.Hour, "it is back at its stage", w.atShare("20"))
-	// 10 is half of 20; three good evaluations end the warm-up long before its soak,
-	// and the ramp goes on by its own limits.
-	want := []string{"web 90/10", "web 88/12", "web 86/14", "web 84/16", "web 81/19", "web 80/20"}
+	// 10 is half of 20; three good evaluations end the hold long before its time.
+	want := []string{"web 90/10", "web 86/14", "web 82/18", "web 80/20"}
 	if diff := cmp.Diff(want, w.journal.wires[before:]); diff != "" {
 		t.Errorf("after the break (-want +got):\n%s", diff)
 	}
@@ -152,8 +151,8 @@ func TestBreak(t *testing.T) {
 	w.expect(v1alpha1.OutcomeRolledBack, v1alpha1.ReasonUnhealthy, "100/0")
 }
 
-// TestBreakWithoutRecovery: what is not good three times in a row stays within its
-// warm-up.
+// TestBreakWithoutRecovery: what is not good three times in a row is held for the
+// whole of its warm-up.
 func TestBreakWithoutRecovery(t *testing.T) {
 	w := newWorld(t, breakSpec())
 	w.until(24*time.Hour, "it soaks at 20 percent", w.atShare("20"))
@@ -161,9 +160,27 @@ func TestBreakWithoutRecovery(t *testing.T) {
 	w.until(time.Hour, "it breaks", w.reason(v1alpha1.ReasonBreakerOpen))
 	w.feel("canary", good)
 	w.windows.steady = 24 * time.Hour
+	w.until(time.Hour, "it is tried again", w.atShare("10"))
+	again := w.at
+	w.until(time.Hour, "it goes on", w.atShare("14"))
+	if held := w.at.Sub(again); held < 10*time.Minute {
+		t.Errorf("held for %s", held)
+	}
+}
+
+// TestRecoveryIsNotSlowerThanTheRamp: where the warm-up allows less than the ramp, a
+// canary that has recovered goes by the ramp.
+func TestRecoveryIsNotSlowerThanTheRamp(t *testing.T) {
+	spec := breakSpec()
+	spec.Ramp.Warmup.IncrementPercent = "1"
+	w := newWorld(t, spec)
+	w.until(24*time.Hour, "it soaks at 20 percent", w.atShare("20"))
+	w.feel("canary", bad)
+	w.until(time.Hour, "it breaks", w.reason(v1alpha1.ReasonBreakerOpen))
+	w.feel("canary", good)
 	before := len(w.journal.wires)
 	w.until(time.Hour, "it is back at its stage", w.atShare("20"))
-	want := []string{"web 90/10", "web 86/14", "web 82/18", "web 80/20"}
+	want := []string{"web 90/10", "web 88/12", "web 86/14", "web 84/16", "web 81/19", "web 80/20"}
 	if diff := cmp.Diff(want, w.journal.wires[before:]); diff != "" {
 		t.Errorf("after the break (-want +got):\n%s", diff)
 	}

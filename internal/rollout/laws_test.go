@@ -82,8 +82,11 @@ func (s seen) largestRaise(stage weights.Share) weights.Share {
 			part = 5000
 		}
 	}
-	// Percent of a stage of whole basis points can be a fraction of one.
-	return max(s.limits.MinIncrease, min(s.limits.MaxIncrease, stage*part/weights.ShareAll))
+	limit := max(s.limits.MinIncrease, min(s.limits.MaxIncrease, stage*part/weights.ShareAll))
+	if from > 0 && (w.Recovered || w.Reason == v1alpha1.ColdBreak && s.obs.Verdict.Steady) {
+		limit = max(limit, s.limits.Cap(from))
+	}
+	return limit
 }
 
 func see(obs rollout.Observation, now time.Time, d rollout.Decision) seen {

@@ -70,14 +70,15 @@ func (d *draft) next(present, target weights.Share) (weights.Share, weights.Boun
 	if d.returning() || present > 0 && d.status.Warmup == nil {
 		return weights.NextRaise(present, target, limits), limits.Bound(present, target)
 	}
-	next := d.warmup().Next(present, target, limits)
+	w := d.warmup()
 	if present == 0 {
-		next = d.warmup().First(target, limits)
+		return w.First(target, limits), w.Bound(present, target, limits)
 	}
-	if next == target {
-		return next, weights.BoundStage
+	next, bound := w.Next(present, target, limits), w.Bound(present, target, limits)
+	if ramp := weights.NextRaise(present, target, limits); d.status.Warmup.Recovered && ramp > next {
+		return ramp, limits.Bound(present, target)
 	}
-	return next, weights.BoundWarmup
+	return next, bound
 }
 
 func (d *draft) rampReason(present, target weights.Share) {

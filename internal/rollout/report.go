@@ -136,6 +136,9 @@ func (d *draft) reportVerdict() {
 	}
 	if !calm {
 		d.event(!untroubled(is), v1alpha1.ReasonVerdictChanged, "verdict %s (%s): %s", is.State, is.Reason, is.Message)
+		// The verdict is the cause of what else is told, and so it is told first.
+		last := len(d.events) - 1
+		d.events = append([]Event{d.events[last]}, d.events[:last]...)
 	}
 	d.status.Verdict = &is
 }

@@ -15,15 +15,18 @@ func (d *draft) warmup() weights.Warmup {
 	return d.plan.warmup
 }
 
-// warm ends the warm-up of a canary that has come as far as its stage goes, and of
-// one that has recovered from a break.
+// warm ends the warm-up of a canary that has come as far as its stage goes, and the
+// hold of one that has recovered from a break.
 func (d *draft) warm(present, target weights.Share) {
 	w := d.status.Warmup
 	if w == nil || present == 0 || d.returning() {
 		return
 	}
-	if present >= target || w.Reason == v1alpha1.ColdBreak && d.obs.Verdict.Steady {
+	switch {
+	case present >= target:
 		d.status.Warmup = nil
+	case w.Reason == v1alpha1.ColdBreak && d.obs.Verdict.Steady:
+		w.Soaked, w.Recovered = true, true
 	}
 }
 
@@ -54,6 +57,6 @@ func (d *draft) warmedTo(from, to weights.Share) {
 		// Whatever took the share to 0, it is cold.
 		d.status.Warmup = &v1alpha1.WarmupStatus{Reason: v1alpha1.ColdStarted}
 	default:
-		w.Soaked = false
+		w.Soaked, w.Recovered = false, false
 	}
 }

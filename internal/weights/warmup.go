@@ -70,6 +70,24 @@ func (w Warmup) Next(present, stage Share, r RampLimits) Share {
 	return w.raise(present, stage, w.Increment, r)
 }
 
+// Bound returns what keeps First (from a present share of 0) or Next from going
+// further.
+func (w Warmup) Bound(present, stage Share, r RampLimits) Bound {
+	part, next := w.Increment, w.Next(present, stage, r)
+	if present <= ShareNone {
+		part, next = w.Initial, w.First(stage, r)
+	}
+	switch allowed := stage.Clamp() * part.Clamp() / ShareAll; {
+	case next >= stage.Clamp():
+		return BoundStage
+	case allowed >= r.MaxIncrease:
+		return BoundMaxIncrease
+	case allowed < r.MinIncrease:
+		return BoundMinIncrease
+	}
+	return BoundWarmup
+}
+
 // raise goes from present towards stage by a part of the stage's share. Rounding to
 // whole points only ever makes the raise smaller, and never undoes it.
 func (w Warmup) raise(present, stage, part Share, r RampLimits) Share {

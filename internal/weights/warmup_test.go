@@ -102,6 +102,27 @@ func TestWarmupFrom(t *testing.T) {
 	}
 }
 
+func TestWarmupBound(t *testing.T) {
+	usual := weights.Warmup{Initial: 3000, Increment: 2000}
+	for _, tc := range []struct {
+		present, stage weights.Share
+		want           weights.Bound
+	}{
+		{0, 100, weights.BoundStage},
+		{0, 200, weights.BoundMinIncrease},
+		{0, 2000, weights.BoundWarmup},
+		{0, 5000, weights.BoundMaxIncrease},
+		{600, 2000, weights.BoundWarmup},
+		{1800, 2000, weights.BoundStage},
+		{1000, 5000, weights.BoundMaxIncrease},
+		{300, 450, weights.BoundMinIncrease},
+	} {
+		if got := usual.Bound(tc.present, tc.stage, defaults); got != tc.want {
+			t.Errorf("from %s to %s: %q, want %q", tc.present, tc.stage, got, tc.want)
+		}
+	}
+}
+
 // The bound that is named is the one that binds: without it the raise would be larger.
 func TestBound(t *testing.T) {
 	for _, tc := range []struct {

@@ -1,0 +1,64 @@
+package simulate
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weightedrollout/weightedrollout/internal/health"
+)
+
+// TestInside shows that a check without values passes, whatever its limits.
+func TestInside(t *testing.T) {
+	limits := []float64{-1e15, -3, -0.5, 0, 0.01, 1, 1000, 1e15}
+	for _, low := range limits {
+		for _, high := range limits {
+			for _, k := range []health.Check{{Min: &low}, {Max: &high}, {Min: &low, Max: &high}} {
+				if k.Min != nil && k.Max != nil && low > high {
+					continue
+				}
+				v := inside(k)
+				if k.Min != nil && v < low || k.Max != nil && v > high {
+					t.Errorf("%g is not inside of %v and %v", v, k.Min, k.Max)
+				}
+			}
+		}
+	}
+}
+
+// TestMeterForgets shows that a meter keeps what an evaluation can ask for, and not
+// more than twice that.
+func TestMeterForgets(t *testing.T) {
+	c := health.Config{Window: time.Minute, Interval: 15 * time.Second}
+	bounds := []float64{1}
+	m := newMeter(c, bounds, epoch)
+	const ticks = 2000
+	for i := range ticks {
+		n := float64(i)
+		m.record(counts{requests: n, within: []float64{n}}, counts{requests: 2 * n, within: []float64{n}})
+	}
+	if len(m.snapshots) > 2*m.keep {
+		t.Errorf("it keeps %d snapshots", len(m.snapshots))
+	}
+	newest := epoch.Add((ticks - 1) * c.Interval)
+	for back := time.Duration(0); back <= health.Memory+c.Window; back += c.Interval {
+		want := float64(newest.Add(-back).Sub(epoch) / c.Interval)
+		if got := m.at(newest.Add(-back)); got.stable.requests != want || got.canary.requests != 2*want {
+			t.Fatalf("%s back it says %g and %g, not %g", back, got.stable.requests, got.canary.requests, want)
+		}
+	}
+}
+
+func TestGrid(t *testing.T) {
+	for _, interval := range []time.Duration{time.Second, 7 * time.Second, 15 * time.Second, time.Hour} {
+		for _, offset := range []time.Duration{0, time.Millisecond, interval - time.Millisecond, interval} {
+			at := time.UnixMilli(0).Add(1000*interval + offset)
+			low, high := floor(at, interval), ceil(at, interval)
+			if low.After(at) || high.Before(at) || low.UnixMilli()%interval.Milliseconds() != 0 || high.UnixMilli()%interval.Milliseconds() != 0 {
+				t.Errorf("%s lies between %s and %s on the grid of %s", at, low, high, interval)
+			}
+			if width := high.Sub(low); width != 0 && width != interval {
+				t.Errorf("%s: the grid of %s is %s wide", at, interval, width)
+			}
+		}
+	}
+}
