@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/manifest"
+)
+
+// standardInput is the name of a file that stands for standard input.
+const standardInput = "-"
+
+// input says which rollout to look at.
+type input struct {
+	filename, name string
+
+	file    *manifest.File
+	rollout *v1alpha1.WeightedRollout
+}
+
+func (i *input) bind(fs *pflag.FlagSet) {
+	fs.StringVarP(&i.filename, "filename", "f", "", "File that holds the WeightedRollout, in YAML or JSON, alone or among other objects; - reads standard input.")
+	fs.StringVar(&i.name, "name", "", "Name of the WeightedRollout, where the file holds several.")
+}
+
+func (i *input) validate() error {
+	if i.filename == "" {
+		return errors.New("name the file that holds the WeightedRollout with -f, or - for standard input")
+	}
+	return nil
+}
+
+// read reads the file and fills in the rollout's defaults.
+func (i *input) read(streams genericiooptions.IOStreams) error {
+	data, err := open(i.filename, streams)
+	if err != nil {
+		return err
+	}
+	defer data.Close()
+	named := i.filename
+	if named == standardInput {
+		named = "standard input"
+	}
+	if i.file, err = manifest.Read(data); err != nil {
+		return fmt.Errorf("%s: %w", named, err)
+	}
+	if i.rollout, err = i.file.Rollout(i.name); err != nil {
+		if _, several := errors.AsType[*manifest.SeveralError](err); several {
+			return fmt.Errorf("%s: %w, with --name", named, err)
+		}
+		return fmt.Errorf("%s: %w", named, err)
+	}
+	return nil
+}
+
+// open opens a file, or standard input.
+func open(filename string, streams genericiooptions.IOStreams) (io.ReadCloser, error) {
+	if filename == standardInput {
+		return io.NopCloser(streams.In), nil
+	}
+	return os.Open(filename) //nolint:gosec // the user names the file
+}

@@ -1,0 +1,61 @@
+// Package cli is the kubectl plugin: its commands, and how they show what the other
+// packages find out. Nothing here decides about a rollout.
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+// Main runs the command that the arguments name and returns the exit code: 0, or 1
+// after an error, which it has printed.
+func Main(args []string, version string, streams genericiooptions.IOStreams) int {
+	cmd := NewCommand(version, streams)
+	cmd.SetArgs(append([]string{}, args...)) // nil would stand for the program's own
+	if err := cmd.Execute(); err != nil {
+		lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
+		for i := range lines {
+			lines[i] = clean(lines[i])
+		}
+		_, _ = fmt.Fprintf(streams.ErrOut, "error: %s\n", strings.Join(lines, "\n"))
+		return 1
+	}
+	return 0
+}
+
+// NewCommand returns the root command with all others below it.
+func NewCommand(version string, streams genericiooptions.IOStreams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "kubectl-weightedrollout",
+		Short: "Look at a WeightedRollout before it runs",
+		Long: `Look at a WeightedRollout before it runs.
+
+plan prints every step of a rollout and when it can happen at the earliest.
+simulate runs the controller's own decisions against made-up traffic.
+Both need a file only: no cluster and no kubeconfig.`,
+		Example: `  # What would this rollout do, and how long would it take?
+  kubectl weightedrollout plan -f config/samples/first.yaml
+
+  # Is there enough traffic for it?
+  kubectl weightedrollout plan -f config/samples/first.yaml --rps 20
+
+  # How would it go?
+  kubectl weightedrollout simulate -f config/samples/first.yaml --approve`,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl weightedrollout"},
+		Args:          cobra.NoArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.SetIn(streams.In)
+	cmd.SetOut(streams.Out)
+	cmd.SetErr(streams.ErrOut)
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w\nSee '%s --help' for usage", err, cmd.CommandPath())
+	})
+	cmd.AddCommand(newPlanCommand(streams), newSimulateCommand(streams), newVersionCommand(version, streams))
+	return cmd
+}

@@ -1,0 +1,197 @@
+package manifest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	schemavalidation "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+)
+
+// InvalidError lists everything that the API server would refuse an object for.
+type InvalidError struct {
+	// Name of the object; it may be empty.
+	Name string
+	// Problems holds a sentence each, as "field: what is wrong", at least one.
+	Problems []string
+}
+
+// Error lists the problems, one per line where there are several.
+func (e *InvalidError) Error() string {
+	object := kind
+	if e.Name != "" {
+		object += fmt.Sprintf(" %q", e.Name)
+	}
+	if len(e.Problems) == 1 {
+		return object + " is invalid: " + e.Problems[0]
+	}
+	return object + " is invalid:\n* " + strings.Join(e.Problems, "\n* ")
+}
+
+// SeveralError says that one of several objects has to be chosen by name.
+type SeveralError struct {
+	// Names are the quoted names of the objects, each once and in order.
+	Names []string
+}
+
+// Error lists the names.
+func (e *SeveralError) Error() string {
+	return fmt.Sprintf("the manifest holds several WeightedRollouts, %s: choose one by name", strings.Join(e.Names, ", "))
+}
+
+// choose picks the object with the name, or the only one.
+func choose(all []document, name string) (document, error) {
+	var rollouts []document
+	for _, d := range all {
+		if d.isRollout() {
+			rollouts = append(rollouts, d)
+		}
+	}
+	if len(rollouts) == 0 {
+		return document{}, noRollout(all)
+	}
+	if name == "" {
+		if len(rollouts) == 1 {
+			return rollouts[0], nil
+		}
+		return document{}, &SeveralError{names(rollouts)}
+	}
+	named := slices.DeleteFunc(slices.Clone(rollouts), func(d document) bool { return d.name() != name })
+	switch len(named) {
+	case 1:
+		return named[0], nil
+	case 0:
+		return document{}, fmt.Errorf("the manifest holds no WeightedRollout %q, but %s", name, strings.Join(names(rollouts), ", "))
+	}
+	return document{}, fmt.Errorf("the manifest holds %d WeightedRollouts with the name %q: leave one of them", len(named), name)
+}
+
+func noRollout(all []document) error {
+	if len(all) == 0 {
+		return errors.New("the manifest is empty: it must hold a WeightedRollout")
+	}
+	const most = 5
+	var found []string
+	for _, d := range all[:min(len(all), most)] {
+		found = append(found, d.String())
+	}
+	if more := len(all) - most; more > 0 {
+		found = append(found, fmt.Sprintf("%d more", more))
+	}
+	return fmt.Errorf("the manifest holds no WeightedRollout with apiVersion %s: it has %s", v1alpha1.GroupVersion, strings.Join(found, ", "))
+}
+
+// names lists the quoted names of the objects.
+func names(rollouts []document) []string {
+	var all []string
+	for _, d := range rollouts {
+		all = append(all, fmt.Sprintf("%q", d.name()))
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// admit does what the API server does with an object that is to be created.
+func admit(d document) (*v1alpha1.WeightedRollout, error) {
+	if d.apiVersion() != v1alpha1.GroupVersion.String() {
+		return nil, fmt.Errorf("%s: this program knows only apiVersion %s", d, v1alpha1.GroupVersion)
+	}
+	def, err := theDefinition()
+	if err != nil {
+		return nil, err
+	}
+	// A new object has no status, whatever the file says.
+	delete(d.content, "status")
+
+	problems := slices.Clone(d.repeated)
+	meta, _, unknown, err := objectmeta.GetObjectMetaWithOptions(d.content, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
+	if err != nil {
+		return nil, &InvalidError{Name: d.name(), Problems: []string{"metadata: " + err.Error()}}
+	}
+	unknown = append(unknown, pruning.PruneWithOptions(d.content, def.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})...)
+	for _, path := range unknown {
+		problems = append(problems, fmt.Sprintf("unknown field %q: remove it or correct its name", path))
+	}
+	defaulting.PruneNonNullableNullsWithoutDefaults(d.content, def.structural)
+	defaulting.Default(d.content, def.structural)
+	problems = append(problems, def.validate(d.content, meta)...)
+	if len(problems) > 0 {
+		return nil, &InvalidError{Name: d.name(), Problems: problems}
+	}
+	return typed(d.content)
+}
+
+// validate checks metadata, schema and rules. Rules are left out where the object's
+// shape is so wrong that they would mislead.
+func (def *definition) validate(content map[string]any, meta *metav1.ObjectMeta) []string {
+	shape := schemavalidation.ValidateCustomResource(nil, content, def.schema)
+	shape = append(shape, listtype.ValidateListSetsAndMaps(nil, def.structural, content)...)
+	problems := sentences(validateMeta(meta), shape)
+	if slices.ContainsFunc(shape, misleads) {
+		return append(problems, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation")
+	}
+	broken, _ := def.rules.Validate(context.Background(), nil, def.structural, content, nil, celconfig.RuntimeCELCostBudget)
+	return append(problems, sentences(broken)...)
+}
+
+func sentences(lists ...field.ErrorList) []string {
+	var all []string
+	for _, e := range slices.Concat(lists...) {
+		all = append(all, e.Error())
+	}
+	return all
+}
+
+// validateMeta checks the object's metadata. What the request and the API server
+// themselves bring is filled in: the namespace, and the end of a generated name.
+func validateMeta(meta *metav1.ObjectMeta) field.ErrorList {
+	if meta == nil {
+		meta = &metav1.ObjectMeta{}
+	}
+	meta = meta.DeepCopy()
+	meta.ManagedFields = nil
+	if meta.Namespace == "" {
+		meta.Namespace = metav1.NamespaceDefault
+	}
+	if meta.Name == "" && meta.GenerateName != "" {
+		meta.Name = meta.GenerateName + "00000"
+	}
+	return validation.ValidateObjectMeta(meta, true, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
+}
+
+// misleads tells whether rules cannot be trusted on an object with this error.
+func misleads(e *field.Error) bool {
+	switch e.Type {
+	case field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid, field.ErrorTypeNotSupported:
+		return true
+	default:
+		return false
+	}
+}
+
+func typed(content map[string]any) (*v1alpha1.WeightedRollout, error) {
+	data, err := json.Marshal(content)
+	if err != nil {
+		return nil, fmt.Errorf("write the object as JSON: %w", err)
+	}
+	rollout := &v1alpha1.WeightedRollout{}
+	if err := json.Unmarshal(data, rollout); err != nil {
+		return nil, fmt.Errorf("read the object: %w", err)
+	}
+	return rollout, nil
+}

@@ -1,0 +1,76 @@
+package manifest
+
+import (
+	"fmt"
+	"io"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+)
+
+// MaxBytes is the longest text that Decode reads: the API server takes no longer
+// request.
+const MaxBytes = 3 << 20
+
+// File is a stream of YAML documents or JSON objects that has been read.
+type File struct{ documents []document }
+
+// Read reads a stream of YAML documents or JSON objects; lists are looked into. It
+// fails on a stream that is longer than MaxBytes or cannot be read.
+func Read(r io.Reader) (*File, error) {
+	data, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the manifest: %w", err)
+	}
+	if len(data) > MaxBytes {
+		return nil, fmt.Errorf("the manifest is longer than %d MiB, more than the API server takes: give only the file with the %s", MaxBytes>>20, kind)
+	}
+	all, err := documents(data)
+	if err != nil {
+		return nil, err
+	}
+	return &File{all}, nil
+}
+
+// Decode reads the WeightedRollout with the given name from a stream; an empty name
+// stands for the only one. It is Read and Rollout in one.
+func Decode(r io.Reader, name string) (*v1alpha1.WeightedRollout, error) {
+	f, err := Read(r)
+	if err != nil {
+		return nil, err
+	}
+	return f.Rollout(name)
+}
+
+// Rollout returns the WeightedRollout with the given name; an empty name stands for
+// the only one of the file. Every default of the API is filled in and the status is
+// left out, as the API server would store a new object.
+//
+// It fails if there is no such object, or several, and, with an *InvalidError, on an
+// object that the API server would refuse.
+func (f *File) Rollout(name string) (*v1alpha1.WeightedRollout, error) {
+	chosen, err := choose(f.documents, name)
+	if err != nil {
+		return nil, err
+	}
+	return admit(chosen)
+}
+
+// HTTPRoute returns the HTTPRoute with the given name in the given namespace, or nil
+// if the file has none that can be read. An object without a namespace is in every
+// one. The route's own schema is not checked.
+func (f *File) HTTPRoute(namespace, name string) *gatewayv1.HTTPRoute {
+	for _, d := range f.documents {
+		in := d.text("metadata", "namespace")
+		if d.kind() != "HTTPRoute" || d.apiVersion() != gatewayv1.GroupVersion.String() || d.name() != name || (in != "" && namespace != "" && in != namespace) {
+			continue
+		}
+		hr := &gatewayv1.HTTPRoute{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.content, hr); err == nil {
+			return hr
+		}
+	}
+	return nil
+}
