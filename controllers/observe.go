@@ -3,7 +3,6 @@ package controllers
 import (
 	"context"
 	"fmt"
-	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -149,41 +148,7 @@ func (r *Reconciler) observeHealth(wr *v1alpha1.WeightedRollout, obs *observatio
 	r.Evidence.Track(telemetry.Target{
 		Key: key, UID: wr.UID, Attempt: wr.Status.Attempt, Route: wr.Spec.Routes[0].Name,
 		Stable: *wr.Spec.Stable, Canary: *wr.Spec.Canary, Health: wr.Spec.Health, For: wr.Spec.OnUnhealthy.For,
-		Subject: rollout.Subject(&wr.Status), ConfirmedAt: measuredFrom(wr),
+		Subject: rollout.Subject(&wr.Status), ConfirmedAt: rollout.MeasuredFrom(&wr.Status),
 	})
-	obs.Verdict = r.Evidence.Verdict(key)
-	if wr.Status.Share.ConfirmedAt == nil && !wr.Spec.Health.Disabled {
-		// Evidence from before the confirmation can condemn a share, but opens no gate:
-		// this may be the very pass that confirms it.
-		const wait = "the share is not confirmed yet"
-		obs.Verdict.RampReady, obs.Verdict.RampWait = false, wait
-		obs.Verdict.StageReady, obs.Verdict.StageWait = false, wait
-	}
-}
-
-// measuredFrom is when the evidence starts that the present share is judged by:
-// its confirmation. Until then it is the time of the decision, so that bad news
-// counts even if a gateway never confirms; nothing is raised on such evidence,
-// since nothing is raised while unconfirmed. Zero if there is nothing to measure.
-func measuredFrom(wr *v1alpha1.WeightedRollout) time.Time {
-	share := wr.Status.Share
-	switch wr.Status.Outcome {
-	case v1alpha1.OutcomeInProgress, v1alpha1.OutcomePromoted:
-		if share.Desired == nil || *share.Desired == "0" {
-			return time.Time{}
-		}
-	case v1alpha1.OutcomeReturning:
-		if share.Desired == nil || *share.Desired == "100" {
-			return time.Time{}
-		}
-	case v1alpha1.OutcomeCompleted, v1alpha1.OutcomeRolledBack, v1alpha1.OutcomeSuperseded:
-		return time.Time{}
-	}
-	switch {
-	case share.ConfirmedAt != nil:
-		return share.ConfirmedAt.Time
-	case share.ChangedAt != nil:
-		return share.ChangedAt.Time
-	}
-	return time.Time{}
+	obs.Verdict = rollout.Admit(r.Evidence.Verdict(key), &wr.Status)
 }

@@ -93,12 +93,3 @@ func OrdersFrom(annotations map[string]string) Orders {
 	}
 	return o
 }
-
-// Subject returns the track whose health decides: canary, or stable while the
-// traffic returns to it.
-func Subject(status *v1alpha1.WeightedRolloutStatus) health.Track {
-	if status.Outcome == v1alpha1.OutcomeReturning {
-		return health.TrackStable
-	}
-	return health.TrackCanary
-}

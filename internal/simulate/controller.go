@@ -46,13 +46,7 @@ func (c *controller) observe() rollout.Observation {
 		})
 	}
 	w.evidence.track(targetOf(&w.status), w.clock())
-	obs.Verdict = w.evidence.verdict(w.clock())
-	if w.status.Share.ConfirmedAt == nil && !w.spec.Health.Disabled {
-		// Evidence from before the confirmation can condemn a share, but opens no gate.
-		const wait = "the share is not confirmed yet"
-		obs.Verdict.RampReady, obs.Verdict.RampWait = false, wait
-		obs.Verdict.StageReady, obs.Verdict.StageWait = false, wait
-	}
+	obs.Verdict = rollout.Admit(w.evidence.verdict(w.clock()), &w.status)
 	return obs
 }
 

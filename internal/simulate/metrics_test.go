@@ -47,18 +47,3 @@ func TestMeterForgets(t *testing.T) {
 		}
 	}
 }
-
-func TestGrid(t *testing.T) {
-	for _, interval := range []time.Duration{time.Second, 7 * time.Second, 15 * time.Second, time.Hour} {
-		for _, offset := range []time.Duration{0, time.Millisecond, interval - time.Millisecond, interval} {
-			at := time.UnixMilli(0).Add(1000*interval + offset)
-			low, high := floor(at, interval), ceil(at, interval)
-			if low.After(at) || high.Before(at) || low.UnixMilli()%interval.Milliseconds() != 0 || high.UnixMilli()%interval.Milliseconds() != 0 {
-				t.Errorf("%s lies between %s and %s on the grid of %s", at, low, high, interval)
-			}
-			if width := high.Sub(low); width != 0 && width != interval {
-				t.Errorf("%s: the grid of %s is %s wide", at, interval, width)
-			}
-		}
-	}
-}

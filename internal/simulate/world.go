@@ -62,7 +62,7 @@ func newWorld(spec *v1alpha1.WeightedRolloutSpec, s script, c health.Config, o O
 		w.dice.source = source(o.Seed, streamOutcomes)
 		w.pickers = &pickers{name: o.Picker, salt: o.Name, source: source(o.Seed, streamPicker)}
 	}
-	w.meter = newMeter(c, bounds, ceil(epoch, c.Interval))
+	w.meter = newMeter(c, bounds, health.Ceil(epoch, c.Interval))
 	w.evidence = evidence{config: c, meter: w.meter}
 	for _, ref := range spec.Routes {
 		r := newServed(spec, ref)

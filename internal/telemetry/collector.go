@@ -55,8 +55,8 @@ type Collector struct {
 	mu        sync.Mutex
 	entries   map[types.NamespacedName]*entry
 	servers   map[string]*server
-	intervals map[int64]int  // milliseconds: how many targets have it
-	busy      map[group]bool // a round is under way; true: it came too late for some
+	intervals map[time.Duration]int // how many targets have it
+	busy      map[group]bool        // a round is under way; true: it came too late for some
 }
 
 // New returns a Collector that has no target.
@@ -79,7 +79,7 @@ func New(cfg Config) *Collector {
 	return &Collector{
 		cfg: cfg, wake: make(chan struct{}, 1),
 		entries: map[types.NamespacedName]*entry{}, servers: map[string]*server{},
-		intervals: map[int64]int{}, busy: map[group]bool{},
+		intervals: map[time.Duration]int{}, busy: map[group]bool{},
 	}
 }
 
@@ -126,7 +126,7 @@ func (c *Collector) untilNextTick(polled time.Time) (time.Duration, bool) {
 	defer c.mu.Unlock()
 	var next time.Time
 	for interval := range c.intervals {
-		t := floor(polled, interval).Add(time.Duration(interval) * time.Millisecond)
+		t := health.Floor(polled, interval).Add(interval)
 		if next.IsZero() || t.Before(next) {
 			next = t
 		}
@@ -155,10 +155,10 @@ func (c *Collector) Track(t Target) {
 	if !e.polled() {
 		return
 	}
-	c.intervals[e.interval]++
+	c.intervals[e.config.Interval]++
 	_, _, due := e.due(now)
 	_, busy := c.busy[e.group()]
-	if due && !busy || c.intervals[e.interval] == 1 {
+	if due && !busy || c.intervals[e.config.Interval] == 1 {
 		c.wakeUp()
 	}
 }
@@ -204,8 +204,8 @@ func (c *Collector) remove(key types.NamespacedName) {
 	if e.server == nil {
 		return
 	}
-	if c.intervals[e.interval]--; c.intervals[e.interval] <= 0 {
-		delete(c.intervals, e.interval)
+	if c.intervals[e.config.Interval]--; c.intervals[e.config.Interval] <= 0 {
+		delete(c.intervals, e.config.Interval)
 	}
 	if e.server.users--; e.server.users <= 0 {
 		delete(c.servers, e.server.address)

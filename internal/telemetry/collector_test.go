@@ -323,7 +323,7 @@ func TestClockJumpsForward(t *testing.T) {
 	s.take()
 	f.step(10 * 365 * 24 * time.Hour)
 	asked := s.take()
-	if len(asked) != 1 || len(steps(asked[0])) != maxTicks {
+	if len(asked) != 1 || len(steps(asked[0])) != health.MaxTicks {
 		t.Errorf("%d requests of %d ticks", len(asked), len(steps(asked[0])))
 	}
 }

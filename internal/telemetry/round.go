@@ -58,7 +58,7 @@ func (c *Collector) dueRounds(now time.Time) (rounds map[group][]member, late []
 func (e *entry) ask(tick time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.asked = tick
+	e.record.Asked(tick)
 }
 
 // round reads the metrics of a group's members. The answers to their own checks may
@@ -123,7 +123,7 @@ func (e *entry) breaches(windows []health.Window, now time.Time) bool {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	all := append(append([]health.Window(nil), e.windows...), windows...)
+	all := append(append([]health.Window(nil), e.record.Windows()...), windows...)
 	v := health.Evaluate(e.input(all, now))
 	return !v.BreachSince.IsZero() && v.State != v1alpha1.VerdictUnknown
 }

@@ -1,0 +1,146 @@
+package health
+
+import (
+	"slices"
+	"time"
+)
+
+const (
+	// MaxTicks is how many intervals are read at most at once, after a restart or an
+	// outage.
+	MaxTicks = 240
+	// minTicks is how many of the newest windows are kept at least. Older ones that
+	// do not lie on the grid are no longer needed.
+	minTicks = 60
+)
+
+// Record is the evidence about one share as it grows: which windows are still to be
+// read, and those that were. It is not safe for concurrent use.
+type Record struct {
+	config      Config
+	confirmedAt time.Time
+	windows     []Window  // by rising End
+	read        time.Time // the newest tick whose metrics were read
+	asked       time.Time // the newest tick that is being or was read
+}
+
+// NewRecord returns an empty record of a share that was confirmed at the given
+// time. Of a zero time nothing is ever due.
+func NewRecord(c Config, confirmedAt time.Time) Record {
+	return Record{config: c, confirmedAt: confirmedAt}
+}
+
+// Windows returns the windows, by rising End. They share their insides with the
+// record's, which change with the next Add.
+func (r *Record) Windows() []Window { return r.windows }
+
+// Due returns the span of ticks that have not been read yet, if there are any. With
+// checks alone that is the present one: their answers cannot be had later.
+func (r *Record) Due(now time.Time) (from, to time.Time, ok bool) {
+	interval := r.config.Interval
+	if r.config.Disabled || r.confirmedAt.IsZero() || interval < time.Millisecond {
+		return from, to, false
+	}
+	to = Floor(now, interval)
+	first := Ceil(r.confirmedAt.Add(r.config.SampleDelay+r.config.Window), interval)
+	if r.asked.After(now.Add(interval)) {
+		r.forgetAfter(now)
+	}
+	if to.Before(first) || !to.After(r.asked) {
+		return from, to, false
+	}
+	if r.config.Preset == "" {
+		return to, to, true
+	}
+	from = latest(first, to.Add(-(MaxTicks-1)*interval), Ceil(to.Add(-Memory), interval))
+	if !r.read.IsZero() {
+		from = latest(from, r.read.Add(interval))
+	}
+	return from, to, true
+}
+
+// Asked notes that the ticks up to this one are being read.
+func (r *Record) Asked(tick time.Time) { r.asked = tick }
+
+// Add merges windows into the record, each compacted, and drops those that no
+// evaluation needs. The ticks up to readTo are not due again; of a zero readTo those
+// of the windows are, since they could not be read.
+func (r *Record) Add(windows []Window, readTo time.Time) {
+	for _, w := range windows {
+		r.insert(r.config.Compact(w))
+	}
+	r.trim()
+	if readTo.After(r.read) && !readTo.After(r.asked) {
+		r.read = readTo
+	}
+}
+
+// forgetAfter starts over when the clock was set back: windows of the future say
+// nothing about the present.
+func (r *Record) forgetAfter(now time.Time) {
+	r.windows = slices.DeleteFunc(slices.Clone(r.windows), func(w Window) bool { return w.End.After(now) })
+	r.read, r.asked = time.Time{}, time.Time{}
+}
+
+// insert puts a window in its place. One that was read again replaces the earlier
+// one, but does not take away answers that cannot be had again.
+func (r *Record) insert(w Window) {
+	at, found := slices.BinarySearchFunc(r.windows, w.End, func(x Window, end time.Time) int { return x.End.Compare(end) })
+	if !found {
+		if len(r.windows) == cap(r.windows) {
+			// Growing by a few and not by a factor: there can be thousands of records.
+			r.windows = append(make([]Window, 0, len(r.windows)+16), r.windows...)
+		}
+		r.windows = slices.Insert(r.windows, at, w)
+		return
+	}
+	if w.Checks == nil {
+		w.Checks = r.windows[at].Checks
+	}
+	r.windows[at] = w
+}
+
+// trim drops the windows that no evaluation needs: the newest are kept, and of
+// older ones those on the grid, whose counts are summed and which suffice to see
+// a long breach.
+func (r *Record) trim() {
+	if len(r.windows) <= minTicks {
+		return
+	}
+	newest := r.windows[len(r.windows)-1].End
+	ticks := min(max(int64(r.config.For/r.config.Interval)+8, minTicks), MaxTicks)
+	recent := newest.Add(-time.Duration(ticks) * r.config.Interval)
+	oldest := newest.Add(-max(Memory, r.config.For) - r.config.Window)
+	r.windows = slices.DeleteFunc(r.windows, func(w Window) bool {
+		return w.End.Before(oldest) || w.End.Before(recent) && !r.config.OnGrid(w.End)
+	})
+}
+
+// Floor returns the last tick that is not after t: a multiple of the interval, of
+// at least a millisecond, since the Unix epoch.
+func Floor(t time.Time, interval time.Duration) time.Time {
+	ms, step := t.UnixMilli(), max(interval.Milliseconds(), 1)
+	rest := ms % step
+	if rest < 0 {
+		rest += step
+	}
+	return time.UnixMilli(ms - rest)
+}
+
+// Ceil returns the first tick that is not before t.
+func Ceil(t time.Time, interval time.Duration) time.Time {
+	f := Floor(t, interval)
+	if f.Before(t) {
+		f = f.Add(time.Duration(max(interval.Milliseconds(), 1)) * time.Millisecond)
+	}
+	return f
+}
+
+func latest(first time.Time, others ...time.Time) time.Time {
+	for _, t := range others {
+		if t.After(first) {
+			first = t
+		}
+	}
+	return first
+}
