@@ -224,17 +224,17 @@ func (c Config) judgeErrorRate(t tally, sum func() tally) finding {
 }
 
 func (c Config) judgeLatency(m measurement, sum func() tally) finding {
-	limit, bound := c.Latency.maxSlow(), seconds(m.bound)
+	limit := c.Latency.maxSlow()
 	if t := m.counts; exceeds(t.slow, t.timed, limit) {
 		return breach(CheckLatency, "%s of %s requests took longer than %s in one window (%s); the limit is %s",
-			about(t.slow), about(t.timed), bound, rate(t.slow, t.timed), percent(limit))
+			about(t.slow), about(t.timed), seconds(m.bound), rate(t.slow, t.timed), percent(limit))
 	}
 	if m.counts.slow < 1-slack {
 		return finding{}
 	}
 	if s := sum(); exceeds(s.slow, s.timed, limit) {
 		return breach(CheckLatency, "%s of %s requests took longer than %s since the share was confirmed (%s), and still do; the limit is %s",
-			about(s.slow), about(s.timed), bound, rate(s.slow, s.timed), percent(limit))
+			about(s.slow), about(s.timed), seconds(m.bound), rate(s.slow, s.timed), percent(limit))
 	}
 	return finding{}
 }

@@ -36,13 +36,18 @@ func (c Config) foretold(points []score.Point) float64 {
 	if err != nil {
 		return 0 // no line is no news, and the other checks decide
 	}
-	if rising, err := line.Rising(trendConfidence); err != nil || !rising {
-		return 0
-	}
 	// A raise is followed by the delay, a window that is cut off, and a full one; the
 	// newest point can be a window old by now.
 	next := points[len(points)-1].At.Add(c.SampleDelay + 3*c.Window)
-	if exceeds, err := line.Exceeds(next, c.Latency.Max.Seconds(), trendConfidence); err != nil || !exceeds {
+	limit := c.Latency.Max.Seconds()
+	// The line itself is looked at first, since it settles nearly every case.
+	if line.Slope() <= 0 || line.At(next) <= limit {
+		return 0
+	}
+	if rising, err := line.Rising(trendConfidence); err != nil || !rising {
+		return 0
+	}
+	if exceeds, err := line.Exceeds(next, limit, trendConfidence); err != nil || !exceeds {
 		return 0
 	}
 	return line.At(next)
