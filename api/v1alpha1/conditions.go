@@ -127,8 +127,12 @@ const (
 	ReasonChecksPassed = "ChecksPassed"
 	// ReasonChecksDisabled: health.disabled is true.
 	ReasonChecksDisabled = "ChecksDisabled"
-	// ReasonBreach: a limit is exceeded.
+	// ReasonBreach: a limit is exceeded beyond doubt.
 	ReasonBreach = "Breach"
+	// ReasonAboveLimit: since the share was confirmed more requests failed, or were slow,
+	// than the limit allows, though not beyond doubt, or not in the newest window. It
+	// holds the share, and is no breach.
+	ReasonAboveLimit = "AboveLimit"
 	// ReasonAboveTarget: the error rate or the response time is above its target, though
 	// not above its limit.
 	ReasonAboveTarget = "AboveTarget"

@@ -109,6 +109,9 @@ func (c Config) readable(w *Window, subject Track) *Problem {
 	if !r.Found {
 		return problem(v1alpha1.ReasonNoData, fmt.Sprintf("the metrics have fewer than two samples of the %s in a window: health.window must hold at least two scrapes", subject))
 	}
+	if math.IsNaN(r.Requests) || math.IsNaN(r.Errors) {
+		return problem(v1alpha1.ReasonNoData, fmt.Sprintf("the metrics give NaN, which is no number, for the requests of the %s", subject))
+	}
 	if !isCount(r.Requests) || !isCount(r.Errors) || r.Errors > r.Requests*(1+slack)+slack {
 		return problem(v1alpha1.ReasonUnsupportedResult, fmt.Sprintf("the metrics give impossible counts for the %s", subject))
 	}
@@ -213,7 +216,7 @@ func (c Config) judgeErrorRate(t tally, sum func() tally) finding {
 	}
 	// Slow traffic spreads its failures over many windows, none of which proves
 	// anything. Failures that are over prove nothing about now.
-	if t.errors < 1-slack {
+	if !above(t.errors, t.requests, limit) {
 		return finding{}
 	}
 	if s := sum(); exceeds(s.errors, s.requests, limit) {
@@ -223,13 +226,16 @@ func (c Config) judgeErrorRate(t tally, sum func() tally) finding {
 	return finding{}
 }
 
+// above says whether a window is above a limit by its plain quotient.
+func above(bad, total, limit float64) bool { return bad > 1-slack && bad > limit*total }
+
 func (c Config) judgeLatency(m measurement, sum func() tally) finding {
 	limit := c.Latency.maxSlow()
 	if t := m.counts; exceeds(t.slow, t.timed, limit) {
 		return breach(CheckLatency, "%s of %s requests took longer than %s in one window (%s); the limit is %s",
 			about(t.slow), about(t.timed), seconds(m.bound), rate(t.slow, t.timed), percent(limit))
 	}
-	if m.counts.slow < 1-slack {
+	if !above(m.counts.slow, m.counts.timed, limit) {
 		return finding{}
 	}
 	if s := sum(); exceeds(s.slow, s.timed, limit) {

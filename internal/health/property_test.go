@@ -32,6 +32,15 @@ func drawWindow(t *rapid.T, tick int) Window {
 
 func drawInput(t *rapid.T) Input {
 	c := rapid.SampledFrom([]Config{both(), errorsOnly(), checksOnly()}).Draw(t, "config")
+	if rapid.Bool().Draw(t, "targets") && c.Preset != "" {
+		c.DegradedBelow = 0.9
+		c.ErrorRate = &ErrorRate{Max: c.ErrorRate.Max, Target: new(c.ErrorRate.Max / 2)}
+		if c.Latency != nil {
+			l := *c.Latency
+			l.Target, l.Smoothing = 450*time.Millisecond, 0.2
+			c.Latency = &l
+		}
+	}
 	c.For = time.Duration(rapid.IntRange(0, 6).Draw(t, "for")) * 15 * time.Second
 	n := rapid.IntRange(5, 40).Draw(t, "ticks")
 	var ws []Window
@@ -178,9 +187,17 @@ func checkConsistency(t failer, v Verdict) {
 		if !v.StageReady {
 			t.Fatalf("healthy, and a stage may not end: %+v", v)
 		}
-	case v1alpha1.VerdictDegraded, v1alpha1.VerdictUnhealthy:
+	case v1alpha1.VerdictUnhealthy:
 		if v.RampReady || v.StageReady || v.Reason != v1alpha1.ReasonBreach || v.Check == "" {
 			t.Fatalf("%+v", v)
+		}
+	case v1alpha1.VerdictDegraded:
+		known := slices.Contains([]string{v1alpha1.ReasonBreach, v1alpha1.ReasonAboveLimit, v1alpha1.ReasonAboveTarget, v1alpha1.ReasonLowScore}, v.Reason)
+		if v.RampReady || v.StageReady || !known || v.Check == "" && v.Reason != v1alpha1.ReasonLowScore {
+			t.Fatalf("%+v", v)
+		}
+		if v.ScaleBack && v.Reason != v1alpha1.ReasonAboveTarget && v.Reason != v1alpha1.ReasonLowScore {
+			t.Fatalf("scaled back for another reason: %+v", v)
 		}
 	case v1alpha1.VerdictUnknown:
 		if v.StageReady || v.RampReady && v.Reason != v1alpha1.ReasonInsufficientRequests {
@@ -188,6 +205,9 @@ func checkConsistency(t failer, v Verdict) {
 		}
 	default:
 		t.Fatalf("no state: %+v", v)
+	}
+	if v.Score != 0 && !(v.Score >= 0.2 && v.Score <= 1) || v.Steady && !v.StageReady || v.ScaleBack && v.State != v1alpha1.VerdictDegraded {
+		t.Fatalf("%+v", v)
 	}
 	if v.Reason == "" || v.Message == "" || len(v.Message) > 500 || (v.RampWait == "") != v.RampReady || (v.StageWait == "") != v.StageReady {
 		t.Fatalf("%+v", v)

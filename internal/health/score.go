@@ -113,10 +113,13 @@ func (c Config) slowerThanTarget(now, mustBe float64) finding {
 }
 
 func (c Config) judgeErrorTarget(t tally, sum func() tally) finding {
-	if c.ErrorRate == nil || c.ErrorRate.Target == nil || t.errors < 1-slack {
+	if c.ErrorRate == nil || c.ErrorRate.Target == nil {
 		return finding{}
 	}
 	target := *c.ErrorRate.Target
+	if !above(t.errors, t.requests, target) {
+		return finding{}
+	}
 	span := "in one window"
 	if !exceeds(t.errors, t.requests, target) {
 		if t = sum(); !exceeds(t.errors, t.requests, target) {

@@ -195,7 +195,7 @@ func (c Config) gate(h history) Verdict {
 		return v
 	}
 	if check, message, wait := c.aboveLimit(h.sum); check != "" {
-		return Verdict{State: v1alpha1.VerdictDegraded}.because(v1alpha1.ReasonBreach, check, message).waitingFor(wait)
+		return Verdict{State: v1alpha1.VerdictDegraded}.because(v1alpha1.ReasonAboveLimit, check, message).waitingFor(wait)
 	}
 	return v
 }

@@ -48,7 +48,8 @@ func (s *screen) report(results []*result) {
 	}
 	s.say("")
 	s.say("%s", s.dim("  measured: the canary's share of what the gateway counted while the route had"))
-	s.say("%s", s.dim("  the stage's own share. Errors at the gateway are answers of 500 and above."))
+	s.say("%s", s.dim("  the stage's own share. Errors at the gateway are answers of 500 and above,"))
+	s.say("%s", s.dim("  failures at the client those of 400 and above."))
 }
 
 // paragraph prints a text that may be long.
