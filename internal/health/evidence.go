@@ -120,7 +120,8 @@ func (c Config) compact(r *Reading) {
 	sorted := sortedBuckets(r.Buckets)
 	at := decidingBucket(sorted, c.Latency.Max)
 	last := len(sorted) - 1
-	if at < 0 || at == last || !math.IsInf(sorted[last].UpperBound, 1) {
+	odd := func(b Bucket) bool { return math.IsNaN(b.UpperBound) || !isCount(b.Count) }
+	if at < 0 || at == last || !math.IsInf(sorted[last].UpperBound, 1) || slices.ContainsFunc(sorted, odd) {
 		return
 	}
 	r.Quantile = quantile(sorted, c.Latency.Percentile)

@@ -46,18 +46,21 @@ func (in *Input) review(windows []Window) history {
 			grid = append(grid, disjoint{w.Start, w.End, m.counts})
 		}
 		sum := func() tally { return sumSince(grid, w.End.Add(-Memory)) }
-		h.signals.measured(w, m)
+		h.signals.measured(w, m, sum)
 		f := c.judge(w, m, sum)
 		if f.outcome == passed {
 			f = h.signals.judge(m, sum)
 		}
-		h.signals.count(w, f)
+		f = h.signals.count(w, m, f)
 		if onGrid && c.Preset == "" && f.outcome != unknown {
 			grid = append(grid, disjoint{start: w.Start, end: w.End})
 		}
 		switch f.outcome {
 		case passed, missed:
-			h.since, h.lasted, before = time.Time{}, 0, nil
+			before = nil
+			if c.Preset == "" || !m.silent() {
+				h.since, h.lasted = time.Time{}, 0
+			}
 		case unknown: // neither ends a breach nor lengthens it
 			before = nil
 		case breached:

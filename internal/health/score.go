@@ -2,20 +2,15 @@ package health
 
 import (
 	"math"
+	"strings"
 	"time"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 	"github.com/weightedrollout/weightedrollout/internal/weights/score"
 )
 
-const (
-	// steadyStreak is how many good evaluations in a row make a recovery.
-	steadyStreak = 3
-	// Once a target is missed, the response time must fall to this part of it, and the
-	// score rise above its limit by so much, to be well again: what trembles about its
-	// limit is not news every time.
-	wellBelow, wellAbove = 0.95, 0.02
-)
+// steadyStreak is how many good evaluations in a row make a recovery.
+const steadyStreak = 3
 
 // signals follows what moves from window to window: the smoothed response time, the
 // score, and how long a target has been missed.
@@ -24,13 +19,25 @@ type signals struct {
 	ema    score.EMA
 	// score is the newest one; 0: nothing has been measured.
 	score float64
-	// missedFor is how long the targets have been missed, without a hole.
-	missedFor time.Duration
-	missed    *Window // the previous evaluation, if it missed a target
 	// good counts the newest evaluations that passed, one after the other.
 	good int
+	miss misses
 	// trend holds the response times of the disjoint windows.
 	trend []score.Point
+}
+
+// misses follows how long a target is missed, and when that is over.
+type misses struct {
+	// last says what was missed last, while that is not over.
+	last finding
+	// lasted is how long it has been seen, and before the previous evaluation, if that
+	// saw it.
+	lasted time.Duration
+	before *Window
+	// well counts the evaluations since then that passed, and their requests; quiet
+	// those, one after the other, that had too few to tell.
+	well, quiet int
+	requests    float64
 }
 
 func newSignals(c Config) signals {
@@ -42,9 +49,9 @@ func newSignals(c Config) signals {
 	return s
 }
 
-// measured takes in what a window says.
-func (s *signals) measured(w *Window, m measurement) {
-	if !m.readable || s.config.Preset == "" {
+// measured takes in what a window says. A window without requests says nothing.
+func (s *signals) measured(w *Window, m measurement, sum func() tally) {
+	if !m.readable || s.config.Preset == "" || m.silent() {
 		return
 	}
 	if m.quantile > 0 {
@@ -52,11 +59,6 @@ func (s *signals) measured(w *Window, m measurement) {
 		if s.config.onGrid(w.End) {
 			s.trend = append(s.trend, score.Point{At: w.End, Value: m.quantile})
 		}
-	}
-	// As with a breach, a few bad requests prove nothing.
-	rate := 0.0
-	if m.counts.errors >= minBad-slack {
-		rate = min(m.counts.errors/m.counts.requests, 1)
 	}
 	penalties, threshold := s.config.Penalties, 1.0
 	if penalties == (score.Penalties{}) {
@@ -69,9 +71,28 @@ func (s *signals) measured(w *Window, m measurement) {
 	default:
 		threshold = s.config.Latency.threshold()
 	}
-	if now, err := score.Health(rate, responseTime, threshold, penalties); err == nil {
+	if now, err := score.Health(provenRate(m.counts, sum), responseTime, threshold, penalties); err == nil {
 		s.score = now
 	}
+}
+
+// provenRate is the error rate that the score is made of: that of the window, if it
+// has enough bad requests to mean something. Slow traffic spreads them over many
+// windows; then it is the lower one of the window's and of all. As with a breach,
+// fewer than five bad requests prove nothing.
+func provenRate(t tally, sum func() tally) float64 {
+	if t.errors < 1-slack {
+		return 0
+	}
+	own := min(t.errors/t.requests, 1)
+	if t.errors >= minBad-slack {
+		return own
+	}
+	all := sum()
+	if all.errors < minBad-slack {
+		return 0
+	}
+	return min(own, all.errors/all.requests)
 }
 
 // judge says whether a window that exceeds no limit misses a target or has a low
@@ -84,32 +105,24 @@ func (s *signals) judge(m measurement, sum func() tally) finding {
 	if f := c.judgeErrorTarget(m.counts, sum); f.outcome != passed {
 		return f
 	}
-	target, lowest := 0.0, c.DegradedBelow
-	if c.Latency != nil {
-		target = c.Latency.Target.Seconds()
+	now, known := s.ema.Value()
+	if l := c.Latency; known && l != nil && l.Target > 0 && m.quantile > 0 && now > l.Target.Seconds() {
+		return miss(CheckLatency, v1alpha1.ReasonAboveTarget, "the smoothed response time at the percentile %s is %s; the target is %s",
+			number(l.Percentile*100), seconds(now), seconds(l.Target.Seconds()))
 	}
-	if s.missed != nil {
-		target, lowest = target*wellBelow, min(lowest+wellAbove, score.HealthFull)
-	}
-	if now, known := s.ema.Value(); known && target > 0 && now > target {
-		return c.slowerThanTarget(now, target)
-	}
-	if s.score > 0 && c.DegradedBelow > 0 && s.score < lowest {
-		if s.score >= c.DegradedBelow {
-			return miss("", v1alpha1.ReasonLowScore, "the health score is %s; it must be %s to be well again", scoreText(s.score), number(lowest))
-		}
+	if s.score > 0 && s.score < c.DegradedBelow && !c.quiet(m) {
 		return miss("", v1alpha1.ReasonLowScore, "the health score is %s; health.degradedBelow is %s", scoreText(s.score), number(c.DegradedBelow))
 	}
 	return finding{}
 }
 
-func (c Config) slowerThanTarget(now, mustBe float64) finding {
-	limit := "the target is " + seconds(c.Latency.Target.Seconds())
-	if now <= c.Latency.Target.Seconds() {
-		limit = "it must be at most " + seconds(mustBe) + " to be well again"
-	}
-	return miss(CheckLatency, v1alpha1.ReasonAboveTarget, "the smoothed response time at the percentile %s is %s; %s",
-		number(c.Latency.Percentile*100), seconds(now), limit)
+// silent says that a window had no request.
+func (m measurement) silent() bool { return m.counts.requests < 1-slack }
+
+// quiet says that a window had no request, or too few to tell a response time where
+// one is looked at. It is no sign of anything.
+func (c Config) quiet(m measurement) bool {
+	return c.Preset != "" && m.readable && (m.silent() || c.Latency != nil && m.quantile == 0)
 }
 
 func (c Config) judgeErrorTarget(t tally, sum func() tally) finding {
@@ -131,23 +144,51 @@ func (c Config) judgeErrorTarget(t tally, sum func() tally) finding {
 		about(t.errors), about(t.requests), span, rate(t.errors, t.requests), percent(target))
 }
 
-// count takes in the finding about a window.
-func (s *signals) count(w *Window, f finding) {
-	switch f.outcome {
-	case passed:
-		s.good++
-	case missed, unknown, breached:
-		s.good = 0
-	}
+// count takes in the finding about a window, and returns what it comes to: after a
+// miss the canary is well again once it has been so for three evaluations and for a
+// whole window, on enough requests for a ramp step. Silence does not make it so.
+func (s *signals) count(w *Window, m measurement, f finding) finding {
+	c, x := s.config, &s.miss
 	switch f.outcome {
 	case missed, breached:
-		s.missedFor += since(s.missed, w)
-		s.missed = w
+		s.good = 0
+		if f.outcome == missed {
+			x.last = f
+		}
+		x.lasted += since(x.before, w)
+		x.before, x.well, x.quiet, x.requests = w, 0, 0, 0
+		return f
 	case unknown: // neither ends a miss nor lengthens it
-		s.missed = nil
+		s.good, x.before = 0, nil
+		return f
 	case passed:
-		s.missedFor, s.missed = 0, nil
 	}
+	x.before = nil
+	over := x.last.outcome != missed
+	switch {
+	case c.quiet(m) && over:
+		return f
+	case c.quiet(m):
+		if x.quiet++; time.Duration(x.quiet)*c.Interval < c.Window {
+			return x.last
+		}
+		return finding{outcome: unknown, check: CheckRequests, reason: v1alpha1.ReasonInsufficientRequests,
+			message: "too few requests to tell whether this is over: " + x.last.message}
+	}
+	s.good++
+	x.quiet = 0
+	if over {
+		x.lasted = 0
+		return f
+	}
+	x.well++
+	x.requests += m.counts.requests * float64(c.Interval) / float64(c.Window)
+	if x.well < steadyStreak || time.Duration(x.well)*c.Interval < c.Window || x.requests < float64(c.MinRampRequests)-slack {
+		x.last.message = "well again, though not for long: before, " + strings.TrimPrefix(x.last.message, "well again, though not for long: before, ")
+		return x.last
+	}
+	*x = misses{}
+	return f
 }
 
 // steady says whether the canary has been well for several evaluations in a row.

@@ -75,24 +75,40 @@ func TestDegraded(t *testing.T) {
 			expect{healthy, v1alpha1.ReasonChecksPassed, "", true, true, ""}, false,
 		},
 		"well again": {
-			errorTarget(), concat(windows(5, 10, canary(200, 9, 0)), windows(11, 15, canary(200, 0, 0))),
+			errorTarget(), concat(windows(5, 10, canary(200, 9, 0)), windows(11, 16, canary(200, 0, 0))),
 			expect{healthy, v1alpha1.ReasonChecksPassed, "", true, true, ""}, false,
 		},
 		"the score is low": {
 			lowScore, windows(5, 15, canary(200, 16, 0)),
 			expect{degraded, v1alpha1.ReasonLowScore, "", false, false, "the health score is 0.84; health.degradedBelow is 0.9"}, true,
 		},
-		"at the target again, but not well below it": {
-			targets(), concat(windows(5, 20, latency(200, 0.32)), windows(21, 60, latency(200, 0.297))),
-			expect{degraded, v1alpha1.ReasonAboveTarget, CheckLatency, false, false, "it must be at most 285ms to be well again"}, true,
+		"within the target again, but not for long": {
+			targets(), concat(windows(5, 20, latency(200, 0.35)), windows(21, 27, latency(200, 0.28))),
+			expect{degraded, v1alpha1.ReasonAboveTarget, CheckLatency, false, false, "well again, though not for long: before, the smoothed response time at the percentile 99 is 30"}, false,
 		},
-		"well below the target again": {
-			targets(), concat(windows(5, 20, latency(200, 0.32)), windows(21, 60, latency(200, 0.28))),
+		"within the target again": {
+			targets(), concat(windows(5, 20, latency(200, 0.35)), windows(21, 40, latency(200, 0.28))),
 			expect{healthy, v1alpha1.ReasonChecksPassed, "", true, true, ""}, false,
 		},
-		"the score is fair again, but only just": {
-			lowScore, concat(windows(5, 15, canary(200, 16, 0)), windows(16, 40, canary(200, 9, 0))),
-			expect{degraded, v1alpha1.ReasonLowScore, "", false, false, "the health score is 0.91; it must be 0.92 to be well again"}, true,
+		"within the target again, on too few requests": {
+			errorTarget(), concat(windows(5, 12, canary(200, 12, 0)), windows(13, 20, canary(8, 0, 0))),
+			expect{degraded, v1alpha1.ReasonAboveTarget, CheckErrorRate, false, false, "well again, though not for long"}, false,
+		},
+		"a short silence changes nothing": {
+			targets(), concat(windows(5, 14, latency(200, 0.45)), windows(15, 17, canary(0, 0, 0))),
+			expect{degraded, v1alpha1.ReasonAboveTarget, CheckLatency, false, false, "the target is 300ms"}, false,
+		},
+		"silence is no failure": {
+			targets(), concat(windows(5, 8, latency(200, 0.45)), windows(9, 60, canary(0, 0, 0))),
+			expect{nothing, v1alpha1.ReasonInsufficientRequests, CheckRequests, false, false, "too few requests to tell whether this is over: the smoothed response time"}, false,
+		},
+		"silence is no recovery": {
+			errorTarget(), concat(windows(5, 14, canary(200, 12, 0)), windows(15, 40, canary(0, 0, 0)), windows(41, 41, canary(200, 12, 0))),
+			expect{degraded, v1alpha1.ReasonAboveTarget, CheckErrorRate, false, false, "the target is 2%"}, true,
+		},
+		"a failed query is no recovery": {
+			errorTarget(), concat(windows(5, 14, canary(200, 12, 0)), windows(15, 15, lost), windows(16, 16, canary(200, 0, 0))),
+			expect{degraded, v1alpha1.ReasonAboveTarget, CheckErrorRate, false, false, "well again, though not for long"}, false,
 		},
 		"the score is fair": {lowScore, windows(5, 15, canary(200, 8, 0)), expect{healthy, v1alpha1.ReasonChecksPassed, "", true, true, ""}, false},
 		"bad news needs no quorum": {
@@ -124,7 +140,8 @@ func TestScore(t *testing.T) {
 	}{
 		"well":             {latency(1000, 0.2), 1},
 		"errors":           {canary(1000, 100, 0), 0.8},
-		"too few errors":   {canary(20, 4, 0), 1},
+		"a few errors":     {canary(40, 1, 0), 1},
+		"thin errors":      {canary(40, 4, 0), 0.8},
 		"everything fails": {canary(1000, 1000, 0), 0.2},
 		"slow":             {latency(1000, 0.6), 0.5},
 	} {
@@ -189,6 +206,7 @@ func TestTrendingUp(t *testing.T) {
 		"up and down":         {concat(rise(0.1, 0.03, 20), windows(25, 50, latency(500, 0.1))), well},
 		"over the limit":      {windows(5, 45, latency(500, 0.6)), expect{unhealthy, v1alpha1.ReasonBreach, CheckLatency, false, false, "took longer than"}},
 		"few timed requests":  {rise2(0.1, 0.03, 45, 4), expect{nothing, v1alpha1.ReasonInsufficientRequests, CheckRequests, true, false, ""}},
+		"a trend of earlier":  {concat(rise(0.1, 0.03, 45), windows(50, 110, latency(4, 0.1))), well},
 		"a trend needs a cap": {nil, expect{nothing, v1alpha1.ReasonAwaitingWindow, "", false, false, ""}},
 	} {
 		t.Run(name, func(t *testing.T) { tc.want.compare(t, Evaluate(input(c, tc.windows))) })

@@ -1,6 +1,10 @@
 package health
 
-import "github.com/weightedrollout/weightedrollout/internal/weights/score"
+import (
+	"time"
+
+	"github.com/weightedrollout/weightedrollout/internal/weights/score"
+)
 
 const (
 	// trendWindows is the number of newest disjoint windows that a trend is read
@@ -18,9 +22,15 @@ const (
 //
 // What was foretold a few windows ago still counts, so that one faster window does
 // not let a raise through.
-func (s *signals) risesTo() float64 {
-	for ago := range min(trendMemory, len(s.trend)) {
-		if to := s.config.foretold(s.trend[:len(s.trend)-ago]); to > 0 {
+//
+// What is older than so many windows before now is no trend of today.
+func (s *signals) risesTo(now time.Time) float64 {
+	points := s.trend
+	for len(points) > 0 && points[0].At.Before(now.Add(-(trendWindows+trendMemory)*s.config.Window)) {
+		points = points[1:]
+	}
+	for ago := range min(trendMemory, len(points)) {
+		if to := s.config.foretold(points[:len(points)-ago]); to > 0 {
 			return to
 		}
 	}

@@ -152,7 +152,7 @@ func (in *Input) conclude(h history) Verdict {
 		return c.belowTarget(h)
 	}
 	v := c.gate(h)
-	if to := h.signals.risesTo(); to > 0 && v.State != v1alpha1.VerdictDegraded {
+	if to := h.signals.risesTo(h.latest.End); to > 0 && v.State != v1alpha1.VerdictDegraded {
 		return Unknown(v1alpha1.ReasonTrendingUp, fmt.Sprintf("the response times rise: at the percentile %s about %s are to be expected by the next step; the limit is %s",
 			number(c.Latency.Percentile*100), seconds(to), seconds(c.Latency.Max.Seconds()))).about(CheckLatency)
 	}
@@ -164,7 +164,7 @@ func (in *Input) conclude(h history) Verdict {
 // score. For a while that only holds the share where it is.
 func (c Config) belowTarget(h history) Verdict {
 	f := h.finding
-	v := Verdict{State: v1alpha1.VerdictDegraded, ScaleBack: h.signals.missedFor >= c.For}.because(f.reason, f.check, f.message)
+	v := Verdict{State: v1alpha1.VerdictDegraded, ScaleBack: h.signals.miss.before != nil && h.signals.miss.lasted >= c.For}.because(f.reason, f.check, f.message)
 	return v.waitingFor("the canary to reach its targets again")
 }
 
@@ -192,6 +192,9 @@ func (c Config) gate(h history) Verdict {
 		v.StageWait = fmt.Sprintf("about %s more requests (%s of %d)", count(math.Ceil(short)), count(have), c.MinRequests)
 		v.Reason, v.Check = v1alpha1.ReasonInsufficientRequests, CheckRequests
 		v.Message = fmt.Sprintf("%s of %d requests", count(have), c.MinRequests)
+		if _, message, _ := c.aboveLimit(h.sum); message != "" {
+			v.Message += "; " + message
+		}
 		return v
 	}
 	if check, message, wait := c.aboveLimit(h.sum); check != "" {
