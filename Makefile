@@ -65,10 +65,10 @@ test-e2e: gcc ## Run the end-to-end tests only: real API server, gateway and Pro
 	@$(GOTEST) $(HEAVY) ./test/e2e/... | $(SUMMARY)
 
 .PHONY: nightly
-nightly: gcc ## Check the properties RAPID_CHECKS (100000) times each, then fuzz.
+nightly: gcc ## Check the properties on RAPID_CHECKS (100000) cases each, then fuzz: hours.
 	@$(BUILD) testsummary
 	@pkgs=$$(grep -rl --include='*_test.go' '"pgregory.net/rapid"' . | xargs -n 1 dirname | sort -u); \
-	$(TEST_ENV) go test -json -race -short -count=1 -timeout 6h $$pkgs -rapid.checks=$(RAPID_CHECKS) | $(SUMMARY)
+	$(TEST_ENV) go test -json -race -count=1 -timeout 12h $$pkgs -rapid.checks=$(RAPID_CHECKS) | $(SUMMARY)
 	@$(MAKE) --no-print-directory fuzz
 
 .PHONY: fuzz

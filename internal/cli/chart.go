@@ -45,7 +45,7 @@ func drawChart(s *screen, r *simulate.Result, l limits, events []event) {
 	c.strip("failed", red, failed, mostFailed)
 	c.strip("latency", plain, slow, longest)
 	c.marks(events)
-	c.prose(0, "verdict: = Healthy, ~ Degraded, # Unhealthy, · Unknown. failed: the canary's failed requests, █ is %s %%. latency: the canary's %s, █ is %s. events: see below, + is several.",
+	c.prose(0, "verdict: = Healthy, ~ Degraded, # Unhealthy, · Unknown. failed: the canary's failed requests, █ is %s %%. latency: the canary's %s by histogram, interpolated in its buckets, █ is %s. events: see below, + is several.",
 		significant(mostFailed, 2), l.percentile, milliseconds(longest))
 }
 

@@ -26,6 +26,7 @@ const (
 	failing      = "testdata/failing.yaml"
 	shortPlan    = "testdata/short.yaml"
 	broken       = "testdata/broken.yaml"
+	coarsePlan   = "testdata/coarse.yaml"
 )
 
 // ran is what a command did.
@@ -228,18 +229,26 @@ spec: {revision: "1", plan: {stages: [{weight: "5%"}]}, health: {disabled: true}
 		{"traffic in words", "", []string{"plan", "-f", defaultPlan, "--rps", "many"}, `invalid argument "many" for "--rps" flag`},
 		{"an error rate without traffic", "", []string{"plan", "-f", defaultPlan, "--error-percent", "1"}, "--error-percent needs --rps"},
 		{"an error rate out of range", "", []string{"plan", "-f", defaultPlan, "--rps", "1", "--error-percent", "100"}, "--error-percent 100 is out of range"},
-		{"warnings, strictly", "", []string{"plan", "-f", doubtfulPlan, "--strict"}, "warnings, and --strict was given"},
+		{"warnings, strictly", "", []string{"plan", "-f", doubtfulPlan, "--strict"}, "error: there are 7 warnings, and --strict was given"},
+		{"one warning, strictly", "", []string{"plan", "-f", coarsePlan, "--strict"}, "error: there is 1 warning, and --strict was given"},
+		{"one warning of a simulation, strictly", "", []string{"simulate", "-f", coarsePlan, "--strict"}, "error: there is 1 warning, and --strict was given"},
+		{"another ending with a warning", "", []string{"simulate", "-f", coarsePlan, "--strict", "--expect", "Idle"}, "error: the rollout ended as Promoted, and not as Idle"},
 		{"an unknown picker", "", []string{"simulate", "-f", defaultPlan, "--picker", "best"}, `there is no picker "best": use one of round-robin, naive, smooth`},
 		{"a picker that is not used", "", []string{"simulate", "-f", defaultPlan, "--picker", "naive", "--exact"}, "--picker and --exact exclude each other"},
 		{"an unknown ending", "", []string{"simulate", "-f", defaultPlan, "--expect", "success"}, `a rollout never ends as "success": --expect takes one of Promoted, RolledBack`},
 		{"another ending", "", []string{"simulate", "-f", shortPlan, "--scenario", broken, "--expect", "promoted"}, "the rollout ended as RolledBack, and not as Promoted"},
 		{"a missing scenario", "", []string{"simulate", "-f", defaultPlan, "--scenario", missing}, "--scenario: open "},
-		{"a bad scenario", "nonsense: 1", []string{"simulate", "-f", defaultPlan, "--scenario", "-"}, "--scenario -: "},
+		{"a bad scenario", "nonsense: 1", []string{"simulate", "-f", defaultPlan, "--scenario", "-"}, `error: --scenario -: unknown field "nonsense": correct its name or remove it`},
+		{"a scenario of the wrong kind", "events: [{at: 0s, stable: Unready}, {at: 1m, paused: 3}]", []string{"simulate", "-f", defaultPlan, "--scenario", "-"}, "error: --scenario -: events[1].paused is of the wrong kind (number): it must be true or false"},
+		{"a scenario for another spec", "checks: {nope: [{at: 0s, value: 1}]}", []string{"simulate", "-f", defaultPlan, "--scenario", "-"}, "error: --scenario -: checks.nope: spec.health.checks has no check of that name: correct the name or remove it"},
+		{"a scenario with too much traffic", "traffic: [{at: 0s, rps: 20000}]", []string{"simulate", "-f", defaultPlan, "--scenario", "-"}, "error: --scenario -: traffic: 20000 requests per second are too many to pick one by one"},
+		{"too much traffic", "", []string{"simulate", "-f", defaultPlan, "--rps", "20000"}, "error: 20000 requests per second are too many to pick one by one"},
 		{"one input for two", "", []string{"simulate", "-f", "-", "--scenario", "-"}, "-f and --scenario both read standard input"},
 		{"a picture that cannot be written", "", []string{"simulate", "-f", shortPlan, "--svg", missing}, "--svg: open "},
 		{"an unknown flag", "", []string{"plan", "--fast"}, "unknown flag: --fast\nSee 'kubectl weightedrollout plan --help' for usage"},
 		{"an argument too many", "", []string{"plan", "-f", defaultPlan, "checkout"}, `unknown command "checkout" for "kubectl weightedrollout plan"`},
-		{"an unknown command", "", []string{"promote"}, `unknown command "promote" for "kubectl weightedrollout"`},
+		{"an unknown command", "", []string{"promote"}, "error: unknown command \"promote\" for \"kubectl weightedrollout\"\nSee 'kubectl weightedrollout --help' for usage"},
+		{"a mistyped command", "", []string{"pln"}, "error: unknown command \"pln\" for \"kubectl weightedrollout\": did you mean plan?\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := run(t, test.stdin, test.args...)

@@ -144,7 +144,7 @@ func TestPictureShowsEverything(t *testing.T) {
 	picture := string(svgOf(r, limits{"p95", 2, 0.3}))
 	for _, want := range []string{
 		"<title>Simulation of rollout &#34;shop &amp; co&#34;</title>", "Rolled back after 0:40:00: too slow.", "Canary&#39;s share of the traffic", "by weight", "by requests",
-		"verdict", "Healthy", "Degraded", "Unhealthy", "Unknown", "Failed requests", "limit 2 %", "Response time, p95", "limit 300 ms", "stable", "canary",
+		"verdict", "Healthy", "Degraded", "Unhealthy", "Unknown", "Failed requests", "limit 2 %", "Response time, p95 by histogram<", ">Failed requests<", "limit 300 ms", "stable", "canary",
 		"h:mm", ">0:30<", ">20 %<", ">300 ms<", "scenario: the metrics are away", "RolledBack: too slow", ">1</text>", ">2</text>",
 	} {
 		if !strings.Contains(picture, want) {
@@ -158,6 +158,58 @@ func TestPictureShowsEverything(t *testing.T) {
 	steps := fmt.Sprintf("H%sV%sH%sV%s", at10(226), at10(p20(picture)), at10(676), "")
 	if !strings.Contains(picture, steps) {
 		t.Errorf("the picture does not step at minutes 10 and 40: %s", steps)
+	}
+}
+
+// TestPictureMarksWhatIsOffTheScale shows that an outage does not look like what the
+// scale ends with: it is marked, and the title says how high it was.
+func TestPictureMarksWhatIsOffTheScale(t *testing.T) {
+	picture := func(failed float64) string {
+		r := &simulate.Result{Outcome: simulate.Outcome{Duration: simulate.Elapsed(time.Hour)}}
+		for i := 1; i <= 60; i++ {
+			s := simulate.Sample{At: simulate.Elapsed(time.Duration(i) * time.Minute)}
+			s.Stable.Requests, s.Canary.Requests = 8000, 2000
+			if i > 20 && i <= 30 || i > 40 && i <= 50 {
+				s.Canary.Failed = failed
+			}
+			r.Samples = append(r.Samples, s)
+		}
+		return string(svgOf(r, limits{"p99", 1, 0}))
+	}
+	const triangle = "l-5 8h10z"
+	within := picture(100) // 5 %, where the scale ends
+	if strings.Contains(within, triangle) || strings.Contains(within, "off the scale") {
+		t.Error("what the scale shows is marked as being beyond it")
+	}
+	outage := picture(2000)
+	if n := strings.Count(outage, triangle+`" fill="`+canaryColor); n != 2 || strings.Count(outage, triangle) != n {
+		t.Errorf("%d marks of the canary, want one for each of two outages", n)
+	}
+	for _, want := range []string{
+		"Failed requests (triangles are off the scale, up to 100 %)",
+		// From minute 20 to 30 of an hour that is 900 wide.
+		fmt.Sprintf(`<path d="M%s `, at(marginLeft+900*25.0/60)), fmt.Sprintf(`<path d="M%s `, at(marginLeft+900*45.0/60)),
+	} {
+		if !strings.Contains(outage, want) {
+			t.Errorf("the picture does not show %q", want)
+		}
+	}
+}
+
+// TestQuietChanges shows what is said of the changes of the share that are not listed.
+func TestQuietChanges(t *testing.T) {
+	for n, want := range map[int]string{
+		0: "", 1: "1 change of the share is not listed; -o json has it.\n", 2: "2 changes of the share are not listed; -o json has them all.\n",
+	} {
+		r := &simulate.Result{}
+		for range n {
+			r.Events = append(r.Events, simulate.Event{Source: simulate.FromController, Reason: v1alpha1.ReasonShareRaised})
+		}
+		s := &screen{width: 100}
+		drawEvents(s, r, marked(r))
+		if got := s.text.String(); got != want {
+			t.Errorf("%d changes: %q, want %q", n, got, want)
+		}
 	}
 }
 

@@ -62,6 +62,10 @@ func drawEvents(s *screen, r *simulate.Result, events []event) {
 		}
 	}
 	if quiet := len(r.Events) - len(events); quiet > 0 {
-		s.prose(0, "%s of the share are not listed; -o json has them all.", plural(quiet, "change", "changes"))
+		are, them := "are", "them all"
+		if quiet == 1 {
+			are, them = "is", "it"
+		}
+		s.prose(0, "%s of the share %s not listed; -o json has %s.", plural(quiet, "change", "changes"), are, them)
 	}
 }

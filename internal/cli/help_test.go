@@ -118,6 +118,8 @@ func TestCompletion(t *testing.T) {
 		{[]string{"simulate", "-o", ""}, []string{"json", "yaml", "table"}},
 		{[]string{"plan", "-o", "j"}, []string{"json", "yaml", "table"}},
 		{[]string{"simulate", "--expect", ""}, []string{"Promoted", "RolledBack", "AwaitingApproval"}},
+		{[]string{"plan", "--name", ""}, nil},
+		{[]string{"simulate", "--name", ""}, nil},
 		{[]string{"plan", "--"}, []string{"--rps", "--strict", "--error-percent", "--width"}},
 	} {
 		r := succeed(t, append([]string{"__complete"}, test.args...)...)
@@ -125,6 +127,9 @@ func TestCompletion(t *testing.T) {
 		for line := range strings.Lines(r.out) {
 			word, _, _ := strings.Cut(strings.TrimSpace(line), "\t")
 			offered = append(offered, word)
+		}
+		if len(test.want) == 0 && !slices.Equal(offered, []string{":4"}) { // no file
+			t.Errorf("after %q there are offers, %v", test.args, offered)
 		}
 		for _, want := range test.want {
 			if !slices.Contains(offered, want) {

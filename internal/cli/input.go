@@ -6,7 +6,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
@@ -24,9 +24,11 @@ type input struct {
 	rollout *v1alpha1.WeightedRollout
 }
 
-func (i *input) bind(fs *pflag.FlagSet) {
+func (i *input) bind(cmd *cobra.Command) {
+	fs := cmd.Flags()
 	fs.StringVarP(&i.filename, "filename", "f", "", "File that holds the WeightedRollout, in YAML or JSON, alone or among other objects; - reads standard input.")
 	fs.StringVar(&i.name, "name", "", "Name of the WeightedRollout, where the file holds several.")
+	complete(cmd, "name", nil) // no file's name, which the shell would offer
 }
 
 func (i *input) validate() error {

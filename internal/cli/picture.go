@@ -88,7 +88,7 @@ func (p *picture) title() string { return fmt.Sprintf("Simulation of rollout %q"
 func (p *picture) heading() {
 	p.text(20, p.y, "start", ` font-size="18" font-weight="bold"`, p.title())
 	_, verb, rest := outcomeOf(p.result)
-	for _, l := range wrap(clean(verb+" "+rest), perLine, 0) {
+	for _, l := range wrap(clean(modeNote(p.result)+" "+verb+" "+rest), perLine, 0) {
 		p.y += lineHeight
 		p.text(20, p.y+4, "start", ` font-size="13"`, l)
 	}
@@ -196,27 +196,36 @@ func (p *picture) failures() {
 
 // latencies draws the response times of both tracks.
 func (p *picture) latencies() {
-	p.lanes("Response time, "+p.limits.percentile, "ms", p.limits.slow*1000, 1, func(l lane) float64 { return l.slow * 1000 })
+	p.lanes("Response time, "+p.limits.percentile+" by histogram", "ms", p.limits.slow*1000, 1, func(l lane) float64 { return l.slow * 1000 })
 }
 
 // lanes draws a value of both tracks, in a unit, and its limit unless that is 0. The
-// scale ends at least at the given value.
+// scale ends at least at the given value. What lies beyond its end is marked there, and
+// the title has the highest.
 func (p *picture) lanes(title, unit string, limit, least float64, value func(lane) float64) {
 	var stable, canary []lane
 	for _, b := range p.buckets {
 		stable, canary = append(stable, b.stable), append(canary, b.canary)
 	}
 	stableLine, canaryLine := thick(stable, value), thick(canary, value)
-	most := max(largest(stableLine), largest(canaryLine), least)
+	highest := max(largest(stableLine), largest(canaryLine), least)
 	// A single spike must not flatten what happens around the limit.
 	const aboveLimit = 5
-	if limit > 0 && most > aboveLimit*limit {
-		most = aboveLimit * limit
-		title += " (higher values are cut off)"
+	top := niceTop(max(highest, limit))
+	if limit > 0 {
+		top = min(top, niceTop(aboveLimit*limit))
 	}
-	a := p.panel(title, panelHeight, niceTop(max(most, limit)), unit)
-	p.path(a.curve(stableLine), stableColor, 1.5)
-	p.path(a.curve(canaryLine), canaryColor, 1.5)
+	if highest > top {
+		title += fmt.Sprintf(" (triangles are off the scale, up to %s %s)", significantUpTo(highest), unit)
+	}
+	a := p.panel(title, panelHeight, top, unit)
+	for _, l := range []struct {
+		values []float64
+		color  string
+	}{{stableLine, stableColor}, {canaryLine, canaryColor}} {
+		p.path(a.curve(l.values), l.color, 1.5)
+		p.beyond(a, l.values, l.color)
+	}
 	lines := []keyed{{"stable", stableColor}, {"canary", canaryColor}}
 	if limit > 0 {
 		p.line(a.left, a.y(limit), a.right, a.y(limit), ` stroke="`+unhealthy+`" stroke-dasharray="6 4"`)

@@ -46,10 +46,12 @@ With --rps the traffic is known, and the plan says what each stage can prove: th
 requests it gets, how long health.minRequests takes, and the smallest difference
 between the error rates of canary and stable that it can tell from noise. That is
 the difference that a one-sided test of two proportions with 95 % confidence finds
-in 80 % of all cases, where stable fails for --error-percent of its requests.
+in 80 % of all cases, where stable fails for --error-percent of its requests. The
+controller remembers requests for an hour, so a longer stage proves no more.
 
 Warnings about a plan that cannot work as written go to standard error. If the file
-holds the HTTPRoutes as well, their rules are looked at too.`,
+holds the HTTPRoutes as well, their rules are looked at too: what keeps the rollout
+from starting is said first.`,
 		Example: `  # Every step, and the earliest end
   kubectl weightedrollout plan -f config/samples/first.yaml
 
@@ -59,8 +61,11 @@ holds the HTTPRoutes as well, their rules are looked at too.`,
   # In CI: fail if anything about the plan is doubtful
   kubectl weightedrollout plan -f config/samples/first.yaml --rps 200 --strict
 
-  # The rollout that is in the cluster, as data
-  kubectl get wr checkout -o yaml | kubectl weightedrollout plan -f - -o json`,
+  # The rollout that is in the cluster
+  kubectl get wr checkout -n shop -o yaml | kubectl weightedrollout plan -f -
+
+  # As data
+  kubectl weightedrollout plan -f config/samples/first.yaml -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.Complete(cmd); err != nil {
@@ -73,10 +78,10 @@ holds the HTTPRoutes as well, their rules are looked at too.`,
 		},
 	}
 	fs := cmd.Flags()
-	o.input.bind(fs)
+	o.input.bind(cmd)
 	fs.Float64Var(&o.rps, "rps", 0, "Requests per second of stable and canary together. Default: not known.")
 	fs.Float64Var(&o.errorPercent, "error-percent", defaultErrorPercent, "Error rate of stable in percent, above 0 and below 100, that differences are measured against. Needs --rps.")
-	fs.BoolVar(&o.strict, "strict", false, "Fail if there is any warning.")
+	bindStrict(fs, &o.strict)
 	o.output.bind(cmd)
 	return cmd
 }
@@ -119,20 +124,19 @@ func (o *PlanOptions) Run() error {
 	if err := o.input.read(o.IOStreams); err != nil {
 		return err
 	}
-	s, err := schedule.For(o.input.rollout, schedule.Options{RPS: o.rps, ErrorPercent: o.errorPercent, Routes: o.input.routes()})
+	s, err := o.input.plan(o.rps, o.errorPercent)
 	if err != nil {
 		return err
 	}
 	if err := o.output.write(o.Out, s, func(out *screen) { drawPlan(out, s) }); err != nil {
 		return err
 	}
-	for _, w := range s.Warnings {
-		_, _ = fmt.Fprintf(o.ErrOut, "Warning: %s\n", clean(w.String()))
-	}
-	if o.strict && len(s.Warnings) > 0 {
-		return fmt.Errorf("there is %s, and --strict was given", plural(len(s.Warnings), "warning", "warnings"))
-	}
-	return nil
+	return warn(o.ErrOut, s.Warnings, o.strict)
+}
+
+// plan works out the schedule of the rollout that was read.
+func (i *input) plan(rps, errorPercent float64) (*schedule.Schedule, error) {
+	return schedule.For(i.rollout, schedule.Options{RPS: rps, ErrorPercent: errorPercent, Routes: i.routes()})
 }
 
 // routes inspects the rollout's routes as far as the file holds them.

@@ -13,13 +13,26 @@ import (
 // drawPlan shows a schedule as tables.
 func drawPlan(s *screen, p *schedule.Schedule) {
 	s.line(bold, fmt.Sprintf("Rollout %q of revision %q", p.Name, p.Revision))
-	s.prose(0, "%s", planSummary(p))
+	course := planCourse(p)
+	if p.Stalled != nil {
+		s.prose(0, "It never starts: Stalled with %s: %s.", p.Stalled.Reason, sentence(p.Stalled.Message))
+		course = "Without that: " + course
+	}
+	s.prose(0, "%s", course)
+	if p.Return != nil {
+		s.prose(0, "%s", returnText(p.Return))
+	}
 
 	s.head("Steps")
 	drawSteps(s, p)
 	s.head("Stages")
 	drawStages(s, p)
-	if p.RequestsPerSecond > 0 {
+	switch {
+	case p.RequestsPerSecond == 0:
+	case p.Unmeasured:
+		s.gap()
+		s.prose(0, "No stage proves anything: health.disabled is set, so nothing is measured.")
+	default:
 		s.head(fmt.Sprintf("What each stage can prove at %s requests/s", points(p.RequestsPerSecond)))
 		drawProof(s, p)
 	}
@@ -27,7 +40,16 @@ func drawPlan(s *screen, p *schedule.Schedule) {
 	s.prose(0, "%s", planNote(p))
 }
 
-func planSummary(p *schedule.Schedule) string {
+// returnText says how long the return to stable takes.
+func returnText(r *schedule.Return) string {
+	if r.Stuck != "" {
+		return fmt.Sprintf("The traffic never returns to stable after the finish command: %s.", r.Stuck)
+	}
+	return fmt.Sprintf("Back on stable %s after the finish command at the earliest, in %s.", span(r.Duration), plural(r.Steps, "step", "steps"))
+}
+
+// planCourse says how the canary gets on.
+func planCourse(p *schedule.Schedule) string {
 	steps := plural(len(p.Adjustments), "step", "steps")
 	if p.Stuck != "" {
 		return fmt.Sprintf("It is never promoted: after %s and %s, %s.", steps, span(p.Duration), p.Stuck)
@@ -156,11 +178,14 @@ func roughly(e simulate.Elapsed) string {
 }
 
 func planNote(p *schedule.Schedule) string {
-	note := "WEIGHTS are those of stable and canary. Times count from the moment at which the gateways have confirmed 0 %. They are the earliest: gateways confirm at once, checks pass, and people approve at once. " +
-		"Evidence is the first full health.window of the grid that begins at least health.sampleDelay after a share is confirmed"
+	note := "WEIGHTS are those of stable and canary. Times count from the moment at which the gateways have confirmed 0 %. They are the earliest: gateways confirm at once, checks pass, and people approve at once."
+	if p.Unmeasured {
+		return note
+	}
+	note += " Evidence is the first full health.window of the grid that begins at least health.sampleDelay after a share is confirmed"
 	if p.RequestsPerSecond == 0 {
 		return note + "; give --rps to see how long enough requests take."
 	}
-	return note + fmt.Sprintf(", and as many more as the requests take. RISE is the smallest rise of the error rate above stable's %s %% that the stage tells from noise: "+
+	return note + fmt.Sprintf(", and as many more as the requests take. REQUESTS are those during the stage, the last hour at most: older ones are forgotten. RISE is the smallest rise of the error rate above stable's %s %% that the stage tells from noise: "+
 		"a one-sided test of two proportions at %.0f %% confidence finds it in %.0f %% of all cases.", points(*p.ErrorPercent), schedule.Confidence*100, schedule.Power*100)
 }

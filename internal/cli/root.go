@@ -45,10 +45,12 @@ Both need a file only: no cluster and no kubeconfig.`,
   # How would it go?
   kubectl weightedrollout simulate -f config/samples/first.yaml --approve`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl weightedrollout"},
-		Args:          cobra.NoArgs,
+		Args:          knownCommand,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+
+		SuggestionsMinimumDistance: 2,
 	}
 	cmd.SetIn(streams.In)
 	cmd.SetOut(streams.Out)
@@ -58,4 +60,17 @@ Both need a file only: no cluster and no kubeconfig.`,
 	})
 	cmd.AddCommand(newPlanCommand(streams), newSimulateCommand(streams), newVersionCommand(version, streams))
 	return cmd
+}
+
+// knownCommand refuses a command that there is none of, and names those that are
+// spelt alike.
+func knownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
+	if alike := cmd.SuggestionsFor(args[0]); len(alike) > 0 {
+		text += ": did you mean " + strings.Join(alike, " or ") + "?"
+	}
+	return fmt.Errorf("%s\nSee '%s --help' for usage", text, cmd.CommandPath())
 }

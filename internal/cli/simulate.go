@@ -31,6 +31,7 @@ type SimulateOptions struct {
 	approve  bool
 	svg      string
 	expect   string
+	strict   bool
 
 	knowsTraffic bool
 }
@@ -61,8 +62,12 @@ response times, the events, and how evenly each way to choose a backend (--picke
 spreads the canary's requests. The same file, scenario and --seed give the same
 output, byte for byte.
 
+The HTTPRoutes of the file are not simulated: every rollout gets a rule of its own
+with the two backends. Standard error has the warnings that plan gives for the same
+file and --rps, those about its HTTPRoutes too.
+
 The exit code is 0 whenever the simulation ran, whatever became of the rollout,
-unless --expect names another ending.`,
+unless --expect names another ending, or --strict meets a warning.`,
 		Example: `  # A good version
   kubectl weightedrollout simulate -f config/samples/first.yaml --approve
 
@@ -90,7 +95,7 @@ unless --expect names another ending.`,
 
 func (o *SimulateOptions) bind(cmd *cobra.Command) {
 	fs := cmd.Flags()
-	o.input.bind(fs)
+	o.input.bind(cmd)
 	fs.StringVar(&o.scenario, "scenario", "", "File that says what the rollout meets, in YAML or JSON; - reads standard input. Default: a quiet world.")
 	fs.Float64Var(&o.rps, "rps", 0, "Requests per second, in place of the scenario's traffic.")
 	fs.StringVar(&o.picker, "picker", defaultPicker, "What chooses the backend of each request: "+strings.Join(pick.Names(), ", ")+".")
@@ -99,6 +104,7 @@ func (o *SimulateOptions) bind(cmd *cobra.Command) {
 	fs.BoolVar(&o.approve, "approve", false, "Give every approval as soon as it is awaited.")
 	fs.StringVar(&o.svg, "svg", "", "File to write a picture to, as SVG.")
 	fs.StringVar(&o.expect, "expect", "", "Fail unless the rollout ends in this phase: "+strings.Join(endingNames(), ", ")+". Case does not matter.")
+	bindStrict(fs, &o.strict)
 	o.output.bind(cmd)
 	complete(cmd, "picker", pick.Names())
 	complete(cmd, "expect", endingNames())
@@ -160,13 +166,17 @@ func (o *SimulateOptions) Run() error {
 	if err != nil {
 		return err
 	}
+	plan, err := o.input.plan(o.rps, defaultErrorPercent)
+	if err != nil {
+		return err
+	}
 	options := simulate.Options{Name: o.input.rollout.Name, RPS: o.rps, Seed: o.seed, Exact: o.exact, Approve: o.approve}
 	if !o.exact {
 		options.Picker = o.picker
 	}
 	r, err := simulate.Run(&o.input.rollout.Spec, scenario, options)
 	if err != nil {
-		return err
+		return o.ofScenario(err)
 	}
 	if o.svg != "" {
 		if err := os.WriteFile(o.svg, svgOf(r, o.input.limits()), 0o644); err != nil { //nolint:gosec // a picture is for everyone to read
@@ -176,10 +186,11 @@ func (o *SimulateOptions) Run() error {
 	if err := o.output.write(o.Out, r, func(s *screen) { drawSimulation(s, r, o.input.limits()) }); err != nil {
 		return err
 	}
+	doubtful := warn(o.ErrOut, plan.Warnings, o.strict)
 	if want, ok := o.expected(); ok && r.Outcome.Phase != want {
 		return fmt.Errorf("the rollout ended as %s, and not as %s", r.Outcome.Phase, want)
 	}
-	return nil
+	return doubtful
 }
 
 // limits are those of the health section that the drawings show; 0: there is none.
@@ -224,8 +235,13 @@ func (o *SimulateOptions) readScenario() (*simulate.Scenario, error) {
 		return nil, fmt.Errorf("--scenario: %w", err)
 	}
 	s, err := simulate.ParseScenario(text)
-	if err != nil {
-		return nil, fmt.Errorf("--scenario %s: %w", o.scenario, err)
+	return s, o.ofScenario(err)
+}
+
+// ofScenario names the file of a scenario that is wrong; other errors stay as they are.
+func (o *SimulateOptions) ofScenario(err error) error {
+	if bad, ok := errors.AsType[*simulate.ScenarioError](err); ok && o.scenario != "" {
+		return fmt.Errorf("--scenario %s: %w", o.scenario, bad.Unwrap())
 	}
-	return s, nil
+	return err
 }

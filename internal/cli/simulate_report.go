@@ -12,6 +12,9 @@ import (
 // drawSimulation shows what happened in a simulation.
 func drawSimulation(s *screen, r *simulate.Result, l limits) {
 	s.line(bold, fmt.Sprintf("Simulation of rollout %q", r.Name))
+	if note := modeNote(r); note != "" {
+		s.prose(0, "%s", note)
+	}
 	drawOutcome(s, r)
 	s.gap()
 	events := marked(r)
@@ -31,6 +34,15 @@ func drawSimulation(s *screen, r *simulate.Result, l limits) {
 	for _, note := range r.Notes {
 		s.prose(0, "Taken for granted: %s.", note)
 	}
+}
+
+// modeNote says that a rollout in mode Observe does none of what is shown; empty
+// otherwise.
+func modeNote(r *simulate.Result) string {
+	if r.Mode != v1alpha1.ModeObserve {
+		return ""
+	}
+	return "spec.mode is Observe, in which the controller writes nothing. The simulation runs as Enforce would."
 }
 
 // drawOutcome says in a sentence how it ended, and why.

@@ -81,6 +81,32 @@ func (a area) y(value float64) float64 {
 	return a.lower - (a.lower-a.upper)*min(value, a.top)/a.top
 }
 
+// beyond marks with triangles where values lie above the end of the scale: one for
+// each run of such values, in its middle.
+func (v *svg) beyond(a area, values []float64, color string) {
+	first, last := -1, -1
+	mark := func() {
+		if first >= 0 {
+			x := a.x(a.whole * (float64(first+last)/2 + 0.5) / float64(len(values)))
+			v.printf(`<path d="M%s %sl-5 8h10z" fill="%s"/>`, at(x), at(a.upper), color)
+		}
+		first = -1
+	}
+	for i, value := range values {
+		switch {
+		case math.IsNaN(value):
+		case value <= a.top:
+			mark()
+		default:
+			if first < 0 {
+				first = i
+			}
+			last = i
+		}
+	}
+	mark()
+}
+
 // curve returns the commands of a line through values at equal distances. A negative
 // value is a gap; one that is no number is passed over.
 func (a area) curve(values []float64) string {

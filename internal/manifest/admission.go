@@ -152,7 +152,12 @@ func (def *definition) validate(content map[string]any, meta *metav1.ObjectMeta)
 func sentences(lists ...field.ErrorList) []string {
 	var all []string
 	for _, e := range slices.Concat(lists...) {
-		all = append(all, e.Error())
+		text := e.Error()
+		if strings.HasSuffix(e.Detail, `must be of type integer,string: "number"`) {
+			// The API server says no more, and what is wrong is hard to guess.
+			text += `: write decimals in quotes, as in "0.5"`
+		}
+		all = append(all, text)
 	}
 	return all
 }

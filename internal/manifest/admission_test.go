@@ -20,7 +20,8 @@ func TestDecodeRefuses(t *testing.T) {
 	)
 	for _, test := range []struct{ name, spec, field, says string }{
 		{"weight with a percent sign", `plan: {stages: [{weight: "5%"}]}`, weight, notPercent},
-		{"weight without quotes", `plan: {stages: [{weight: 5.5}]}`, weight, `must be of type integer,string: "number"`},
+		{"weight without quotes", `plan: {stages: [{weight: 5.5}]}`, weight, `must be of type integer,string: "number": write decimals in quotes, as in "0.5"`},
+		{"limit without quotes", `health: {preset: Traefik, errorRate: {maxPercent: 0.5}}`, "spec.health.errorRate.maxPercent", `must be of type integer,string: "number": write decimals in quotes, as in "0.5"`},
 		{"weight -1", `plan: {stages: [{weight: -1}]}`, weight, notPercent},
 		{"weight 0", `plan: {stages: [{weight: 0}]}`, weight, noTraffic},
 		{"weight 101", `plan: {stages: [{weight: 101}]}`, weight, notPercent},

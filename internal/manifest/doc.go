@@ -2,5 +2,5 @@
 // cluster, what the API server would do with it: it refuses unknown and repeated
 // fields, fills in the defaults, and checks the schema and the rules of the
 // CustomResourceDefinition. It says what is wrong in the API server's own
-// sentences, all of them at once.
+// sentences, all of them at once, and adds a cure where those have none.
 package manifest

@@ -26,30 +26,54 @@ func (d *draft) tripBreaker(message string) {
 	}
 	from := d.share
 	if d.status.Outcome == v1alpha1.OutcomePromoted {
+		// What was proved has been disproved: the whole plan again.
 		d.reopen()
+		d.setStage(0)
 	}
 	d.setShare(weights.ShareNone)
 	d.status.Breaker = &v1alpha1.BreakerStatus{Trips: d.trips() + 1, OpenedAt: micro(d.now), Message: clip(message)}
 	d.status.Warmup = &v1alpha1.WarmupStatus{Reason: v1alpha1.ColdBreak}
+	d.status.Pause = nil
+	d.withdraw()
 	d.writes = WriteAll
-	d.event(true, v1alpha1.ReasonBreakerOpen, "break %d of %d: the canary's share goes from %s to 0 percent for %s: %s", d.trips(), d.plan.breaker.maxTrips, percent(from), d.plan.breaker.cooldown, message)
+	d.event(true, v1alpha1.ReasonBreakerOpen, "break %s: the canary's share goes from %s to 0 percent for %s: %s", d.breakCount(), percent(from), d.plan.breaker.text, message)
 	d.waitForRoutes()
 }
 
-// coolingDown keeps stable's traffic where it is until a break is over. The time
-// counts from the moment at which the canary was without traffic.
+// breakCount writes which break it is, of how many: "1 of 3".
+func (d *draft) breakCount() string {
+	return fmt.Sprintf("%d of %d", d.trips(), max(d.trips(), d.plan.breaker.maxTrips))
+}
+
+// withdraw takes back what people have allowed a canary that turned out unhealthy
+// since.
+func (d *draft) withdraw() {
+	d.status.Promote = false
+	if s := d.status.Stage; s != nil {
+		s.Approved = false
+	}
+}
+
+// coolingDown keeps stable's traffic where it is until a break is over. An action that
+// was changed meanwhile is carried out.
 func coolingDown(d *draft) bool {
 	if !d.broken() || d.share > 0 || d.status.Outcome != v1alpha1.OutcomeInProgress {
 		return false
 	}
 	b := d.status.Breaker
-	from := b.OpenedAt.Time
-	if c := d.status.Share.ConfirmedAt; c != nil && c.After(from) {
-		from = c.Time
+	switch d.obs.Spec.OnUnhealthy.Action {
+	case v1alpha1.UnhealthyRollback:
+		d.rollBack(v1alpha1.ReasonUnhealthy, b.Message)
+		return true
+	case v1alpha1.UnhealthyPause:
+		b.OpenedAt = nil
+		d.stop(b.Message)
+		return stopped(d)
+	case v1alpha1.UnhealthyBreak:
 	}
-	if at := from.Add(d.plan.breaker.cooldown); d.now.Before(at) {
+	if at := b.OpenedAt.Add(d.plan.breaker.cooldown); d.now.Before(at) {
 		d.transitionsAt(at)
-		d.wait(v1alpha1.ReasonBreakerOpen, "break %d of %d, at 0 percent for %s, then the canary is tried again: %s", b.Trips, d.plan.breaker.maxTrips, d.plan.breaker.cooldown, b.Message)
+		d.wait(v1alpha1.ReasonBreakerOpen, "break %s, at 0 percent for %s, then the canary is tried again: %s", d.breakCount(), d.plan.breaker.text, b.Message)
 		return true
 	}
 	return false
@@ -61,6 +85,7 @@ func (d *draft) stop(message string) {
 		return
 	}
 	d.status.Pause = &v1alpha1.PauseStatus{Message: clip(message), At: *micro(d.now)}
+	d.withdraw()
 	d.moved = true
 	d.event(true, v1alpha1.ReasonUnhealthy, "held at %s percent, until a person says resume or abort: %s", percent(d.share), message)
 }
@@ -72,7 +97,13 @@ func stopped(d *draft) bool {
 	}
 	d.phase = v1alpha1.PhasePaused
 	d.writes = WriteSafe
-	d.stall(v1alpha1.ReasonUnhealthy, "held at %s percent, since the canary was unhealthy and onUnhealthy.action is Pause: %s. Give the resume command, or abort (attempt %d)", percent(d.share), d.status.Pause.Message, d.status.Attempt)
+	held := fmt.Sprintf("held at %s percent", percent(d.share))
+	if refused := d.refusedWrite(); refused != "" {
+		held = fmt.Sprintf("to be held at %s percent, but %s", percent(d.share), refused)
+	} else if !d.routesCarry() {
+		held += " (the routes do not carry that share yet)"
+	}
+	d.stall(v1alpha1.ReasonUnhealthy, "%s, since onUnhealthy.action Pause stopped an unhealthy canary: %s. Give the resume command, or abort (attempt %d)", held, d.status.Pause.Message, d.status.Attempt)
 	return true
 }
 

@@ -186,8 +186,8 @@ func TestRecoveryIsNotSlowerThanTheRamp(t *testing.T) {
 	}
 }
 
-// TestBreakOfPromoted: a promoted canary breaks as well, and walks the last stage
-// again.
+// TestBreakOfPromoted: a promoted canary breaks as well. What was proved has been
+// disproved, and so it walks the whole plan again.
 func TestBreakOfPromoted(t *testing.T) {
 	w := newWorld(t, breakSpec())
 	w.until(24*time.Hour, "it is promoted", w.reason(v1alpha1.ReasonPromoted))
@@ -195,7 +195,123 @@ func TestBreakOfPromoted(t *testing.T) {
 	w.until(time.Hour, "it breaks", w.reason(v1alpha1.ReasonBreakerOpen))
 	w.expect(v1alpha1.OutcomeInProgress, v1alpha1.ReasonBreakerOpen, "100/0")
 	w.feel("canary", good)
+	broke := w.at
+	w.until(24*time.Hour, "it soaks at 20 percent again", w.atShare("20"))
 	w.until(24*time.Hour, "it is promoted again", w.reason(v1alpha1.ReasonPromoted))
+	if took := w.at.Sub(broke); took < 70*time.Minute {
+		t.Errorf("promoted again after %s, which is too short for two soaks of 30 minutes", took)
+	}
+}
+
+// broken returns a world one minute into a break at 20 percent.
+func broken(t *testing.T, change ...func(*v1alpha1.WeightedRolloutSpec)) *world {
+	spec := breakSpec()
+	for _, c := range change {
+		c(&spec)
+	}
+	w := newWorld(t, spec)
+	w.until(24*time.Hour, "it soaks at 20 percent", w.atShare("20"))
+	w.feel("canary", bad)
+	w.until(time.Hour, "it breaks", w.reason(v1alpha1.ReasonBreakerOpen))
+	w.runFor(time.Minute)
+	return w
+}
+
+// TestRouteReplacedInABreak: a route that is made again is no way around a break or a
+// stop.
+func TestRouteReplacedInABreak(t *testing.T) {
+	t.Run("break", func(t *testing.T) {
+		w := broken(t)
+		w.createRoute(0, weightsOf(100, 0))
+		w.runFor(7 * time.Minute)
+		w.expect(v1alpha1.OutcomeInProgress, v1alpha1.ReasonBreakerOpen, "100/0")
+		if s := w.status(); s.Attempt != 2 || s.Breaker.Trips != 1 {
+			t.Errorf("attempt %d, breaker %v", s.Attempt, s.Breaker)
+		}
+	})
+	t.Run("stop", func(t *testing.T) {
+		spec := coldSpec()
+		spec.OnUnhealthy.Action = v1alpha1.UnhealthyPause
+		w := newWorld(t, spec)
+		w.until(24*time.Hour, "it soaks at 20 percent", w.atShare("20"))
+		w.feel("canary", bad)
+		w.runFor(10 * time.Minute)
+		w.createRoute(0, weightsOf(100, 0))
+		w.runFor(10 * time.Hour)
+		w.expect(v1alpha1.OutcomeInProgress, v1alpha1.ReasonUnhealthy, "100/0")
+	})
+}
+
+// TestActionEditedInABreak: another action is carried out, and is no way to get
+// traffic sooner.
+func TestActionEditedInABreak(t *testing.T) {
+	for action, reason := range map[v1alpha1.UnhealthyAction]string{v1alpha1.UnhealthyRollback: v1alpha1.ReasonUnhealthy, v1alpha1.UnhealthyPause: v1alpha1.ReasonUnhealthy} {
+		t.Run(string(action), func(t *testing.T) {
+			w := broken(t, func(s *v1alpha1.WeightedRolloutSpec) { s.OnUnhealthy.Cooldown = "2h" })
+			w.change(func(s *v1alpha1.WeightedRolloutSpec) { s.OnUnhealthy = v1alpha1.OnUnhealthy{Action: action, For: "1m"} })
+			w.feel("canary", good)
+			w.runFor(10 * time.Hour)
+			outcome := v1alpha1.OutcomeRolledBack
+			if action == v1alpha1.UnhealthyPause {
+				outcome = v1alpha1.OutcomeInProgress
+			}
+			w.expect(outcome, reason, "100/0")
+		})
+	}
+	t.Run("a longer cooldown", func(t *testing.T) {
+		w := broken(t)
+		w.change(func(s *v1alpha1.WeightedRolloutSpec) { s.OnUnhealthy.Cooldown = "2h" })
+		w.runFor(110 * time.Minute)
+		w.expect(v1alpha1.OutcomeInProgress, v1alpha1.ReasonBreakerOpen, "100/0")
+	})
+}
+
+// TestBreakTakesApprovalsBack: what a person allowed was allowed to a canary that was
+// well.
+func TestBreakTakesApprovalsBack(t *testing.T) {
+	w := newWorld(t, breakSpec())
+	w.until(24*time.Hour, "it soaks at 20 percent", w.atShare("20"))
+	w.say(v1alpha1.VerbApprove)
+	w.settle()
+	w.say(v1alpha1.VerbPromote)
+	w.settle()
+	if s := w.status(); !s.Promote || !s.Stage.Approved {
+		t.Fatalf("not accepted: %+v", s.Command)
+	}
+	w.feel("canary", bad)
+	w.until(time.Hour, "it breaks", w.reason(v1alpha1.ReasonBreakerOpen))
+	if s := w.status(); s.Promote || s.Stage.Approved {
+		t.Errorf("promote %v, approved %v", s.Promote, s.Stage.Approved)
+	}
+}
+
+// TestStopEditedToBreak: the break takes the place of the stop, and ends.
+func TestStopEditedToBreak(t *testing.T) {
+	spec := coldSpec()
+	spec.OnUnhealthy.Action = v1alpha1.UnhealthyPause
+	w := newWorld(t, spec)
+	w.until(24*time.Hour, "it soaks at 20 percent", w.atShare("20"))
+	w.feel("canary", bad)
+	w.runFor(10 * time.Minute)
+	w.change(func(s *v1alpha1.WeightedRolloutSpec) { s.OnUnhealthy.Action = v1alpha1.UnhealthyBreak })
+	w.runFor(time.Minute)
+	w.expect(v1alpha1.OutcomeInProgress, v1alpha1.ReasonBreakerOpen, "100/0")
+	w.feel("canary", good)
+	w.until(24*time.Hour, "it is promoted", w.reason(v1alpha1.ReasonPromoted))
+}
+
+// TestBreakThatCannotBeWritten: the status says that the traffic is still there, and
+// why it should not be.
+func TestBreakThatCannotBeWritten(t *testing.T) {
+	w := newWorld(t, breakSpec())
+	w.until(24*time.Hour, "it soaks at 20 percent", w.atShare("20"))
+	w.routes[0].denied = true
+	w.feel("canary", bad)
+	w.runFor(10 * time.Minute)
+	w.expect(v1alpha1.OutcomeInProgress, v1alpha1.ReasonRouteWriteFailed, "80/20")
+	if m := conditionOf(w.status(), v1alpha1.ConditionStalled).Message; !strings.Contains(m, "It was to give stable all traffic, since the canary is unhealthy (break 1 of 2)") {
+		t.Error(m)
+	}
 }
 
 func TestBreakUnderBrokenPlanRollsBack(t *testing.T) {

@@ -36,6 +36,7 @@ func chain() []policy {
 		routeUnresolved,
 
 		// Holds: never raises.
+		soakClock,
 		invalid,
 		planEdited,
 		paused,

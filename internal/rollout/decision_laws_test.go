@@ -70,8 +70,8 @@ func loweredInSteps(s seen) string {
 	}
 	stage := s.stages[stageIndex(s.is)]
 	switch c := s.was.Share.ConfirmedAt; {
-	case s.had-s.has > s.limits.Cap(s.had):
-		return fmt.Sprintf("scaled back from %d to %d, by more than %d", s.had, s.has, s.limits.Cap(s.had))
+	case s.had-s.has > s.limits.raise(s.had):
+		return fmt.Sprintf("scaled back from %d to %d, by more than %d", s.had, s.has, s.limits.raise(s.had))
 	case s.has*5 < stage:
 		return fmt.Sprintf("scaled back to %d, under a fifth of %d", s.has, stage)
 	case c == nil || c.Add(s.interval).After(s.now):
@@ -80,11 +80,17 @@ func loweredInSteps(s seen) string {
 	return ""
 }
 
+// anew tells whether a person, by a new revision or a retry, has started something
+// else.
+func (s seen) anew() bool {
+	return s.is.Attempt != s.was.Attempt && (s.obs.Spec.Revision != s.was.Revision || s.told(v1alpha1.ReasonCommandAccepted))
+}
+
 // breakKept checks that a break lasts for its time, and that an attempt has no more
 // breaks than it may have.
 func breakKept(s seen) string {
 	b := s.was.Breaker
-	if b == nil || b.OpenedAt == nil || !s.known || s.is.Attempt != s.was.Attempt {
+	if b == nil || b.OpenedAt == nil || !s.known || s.anew() || s.is.Outcome != v1alpha1.OutcomeInProgress {
 		return ""
 	}
 	cooldown := 5 * time.Minute
@@ -102,13 +108,14 @@ func breakKept(s seen) string {
 
 // stopKept checks that only a person gets a stopped canary going again.
 func stopKept(s seen) string {
-	if s.was.Pause == nil || !s.known || s.is.Attempt != s.was.Attempt || s.returning {
+	if s.was.Pause == nil || !s.known || s.anew() || s.returning {
 		return ""
 	}
 	if s.raised() {
 		return fmt.Sprintf("stopped, and raised from %d to %d", s.had, s.has)
 	}
-	if s.is.Pause == nil && s.is.Outcome != v1alpha1.OutcomeRolledBack && s.is.Outcome != v1alpha1.OutcomeSuperseded && !s.told(v1alpha1.ReasonCommandAccepted) {
+	broke := s.is.Breaker != nil && s.is.Breaker.OpenedAt != nil
+	if s.is.Pause == nil && !broke && s.is.Outcome != v1alpha1.OutcomeRolledBack && s.is.Outcome != v1alpha1.OutcomeSuperseded && !s.told(v1alpha1.ReasonCommandAccepted) {
 		return "stopped, and going again without a command"
 	}
 	return ""
@@ -245,8 +252,10 @@ func unknownHolds(s seen) string {
 	if v.State != v1alpha1.VerdictUnknown || s.is.Outcome == s.was.Outcome {
 		return ""
 	}
+	// What a break was for was no unknown verdict.
+	broke := s.was.Breaker != nil && s.was.Breaker.OpenedAt != nil
 	switch {
-	case s.is.Outcome == v1alpha1.OutcomeRolledBack && s.is.OutcomeReason == v1alpha1.ReasonUnhealthy:
+	case s.is.Outcome == v1alpha1.OutcomeRolledBack && s.is.OutcomeReason == v1alpha1.ReasonUnhealthy && !broke:
 		return "law 4: rolled back as unhealthy on an unknown verdict"
 	case s.is.Outcome == v1alpha1.OutcomeCompleted, s.is.Outcome == v1alpha1.OutcomePromoted && s.was.Outcome == v1alpha1.OutcomeInProgress:
 		return "law 4: ended well on an unknown verdict"

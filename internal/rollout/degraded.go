@@ -7,13 +7,24 @@ import (
 	"github.com/weightedrollout/weightedrollout/internal/weights"
 )
 
-// degraded scales the share of a degraded canary back by its health score, and stops
-// the soak's clock.
+// degradedNow tells whether the canary is degraded at its present share.
+func (d *draft) degradedNow() bool {
+	return d.obs.Verdict.State == v1alpha1.VerdictDegraded && !d.fresh && d.share > 0 && d.status.Outcome == v1alpha1.OutcomeInProgress
+}
+
+// soakClock stops the soak's clock while the canary is degraded, whatever else holds
+// the rollout. It decides nothing itself.
+func soakClock(d *draft) bool {
+	if d.known {
+		d.stopClock(d.degradedNow())
+	}
+	return false
+}
+
+// degraded scales the share of a degraded canary back by its health score.
 func degraded(d *draft) bool {
 	v := d.obs.Verdict
-	is := v.State == v1alpha1.VerdictDegraded && !d.fresh && d.share > 0 && d.status.Outcome == v1alpha1.OutcomeInProgress
-	d.stopClock(is)
-	if !is || !v.ScaleBack {
+	if !d.degradedNow() || !v.ScaleBack {
 		return false
 	}
 	target := d.target().share

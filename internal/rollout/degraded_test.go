@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 )
 
@@ -101,4 +103,46 @@ func TestDegradedStableIsHeld(t *testing.T) {
 	w.feel("stable", poor)
 	w.runFor(6 * time.Hour)
 	w.expect(v1alpha1.OutcomeReturning, v1alpha1.ReasonAwaitingEvidence, "10/90")
+}
+
+// TestSoakStandsStillWhilePaused: a pause does not hide it from the soak's clock.
+func TestSoakStandsStillWhilePaused(t *testing.T) {
+	w := newWorld(t, defaultSpec())
+	w.score = 1
+	w.until(time.Hour, "it soaks at 1 percent", w.atShare("1"))
+	began := w.at
+	w.change(func(s *v1alpha1.WeightedRolloutSpec) { s.Paused = true })
+	w.feel("canary", poor)
+	w.runFor(25 * time.Minute)
+	w.feel("canary", good)
+	w.runFor(3 * time.Minute)
+	w.change(func(s *v1alpha1.WeightedRolloutSpec) { s.Paused = false })
+	w.settle()
+	still, err := time.ParseDuration(w.status().Stage.DegradedFor)
+	if err != nil || still < 20*time.Minute || still > 30*time.Minute {
+		t.Errorf("stood still for %q (%v)", w.status().Stage.DegradedFor, err)
+	}
+	w.until(time.Hour, "the next stage begins", w.atShare("2"))
+	if soaked := w.at.Sub(began) - still; soaked < 30*time.Minute {
+		t.Errorf("soaked for %s", soaked)
+	}
+}
+
+// TestNobodyWatchesForAnotherOwner: what was measured while another rollout managed the
+// rule proves nothing.
+func TestNobodyWatchesForAnotherOwner(t *testing.T) {
+	w := at20(t)
+	w.owner = "older"
+	w.settle()
+	w.edit(0, weightsOf(10, 90), "older")
+	w.runFor(time.Minute)
+	w.edit(0, weightsOf(80, 20), "older")
+	w.runFor(time.Minute)
+	w.owner = ""
+	back := w.at
+	w.settle()
+	w.runFor(time.Second)
+	if c := w.status().Share.ConfirmedAt; c == nil || c.Before(&metav1.MicroTime{Time: back}) {
+		t.Errorf("confirmed at %v, before it was watched again at %v", c, back)
+	}
 }

@@ -74,8 +74,9 @@ func anySpec(t *rapid.T) v1alpha1.WeightedRolloutSpec {
 			return v1alpha1.PercentFromBasisPoints(rapid.IntRange(max(lowest/unit, 1), highest/unit).Draw(t, label) * unit)
 		}
 	}
+	lowest := rapid.IntRange(max(50/unit, 1), 1000/unit).Draw(t, "minIncrease") * unit
 	spec.Ramp = v1alpha1.Ramp{
-		MinIncrease: percent(50, 500)("minIncrease"), MaxIncrease: percent(500, 10000)("maxIncrease"), MaxChangePercent: percent(1, 10000)("maxChange"),
+		MinIncrease: v1alpha1.PercentFromBasisPoints(lowest), MaxIncrease: percent(lowest, 10000)("maxIncrease"), MaxChangePercent: percent(1, 10000)("maxChange"),
 		Interval: rapid.SampledFrom([]v1alpha1.Duration{"1s", "1m", "1h"}).Draw(t, "interval"),
 		Warmup: v1alpha1.Warmup{
 			InitialPercent: percent(1, 10000)("initial"), IncrementPercent: percent(1, 10000)("increment"),
@@ -106,6 +107,7 @@ func newHistory(t *rapid.T, spec v1alpha1.WeightedRolloutSpec) *history {
 	if last := spec.Plan.Stages[len(spec.Plan.Stages)-1]; last.Weight != "100" && rapid.Bool().Draw(t, "last stage soaks") {
 		spec.Plan.Stages = append(spec.Plan.Stages, stageOf("100", "2m"))
 	}
+	spec.Paused = rapid.IntRange(0, 9).Draw(t, "paused") == 9
 	spec.OnDelete = rapid.SampledFrom([]v1alpha1.DeletionPolicy{v1alpha1.DeletionRestore, v1alpha1.DeletionKeep}).Draw(t, "onDelete")
 	h := &history{t: t, world: newWorld(t, spec), wild: rapid.Bool().Draw(t, "wild")}
 	for i := range h.routes {
@@ -265,6 +267,8 @@ func (h *history) specChange() {
 			s.OnDelete = draw(h, "onDelete", v1alpha1.DeletionRestore, v1alpha1.DeletionKeep)
 		case 9:
 			s.OnUnhealthy.Action = draw(h, "action", v1alpha1.UnhealthyRollback, v1alpha1.UnhealthyPause, v1alpha1.UnhealthyBreak)
+			s.OnUnhealthy.Cooldown = draw(h, "cooldown", v1alpha1.Duration(""), "1s", "3m", "2h")
+			s.OnUnhealthy.MaxTrips = draw[int32](h, "maxTrips", 0, 1, 5)
 		}
 	})
 }

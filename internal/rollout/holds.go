@@ -98,6 +98,9 @@ func paused(d *draft) bool {
 func unconfirmed(d *draft) bool {
 	if refused := d.refusedWrite(); refused != "" {
 		d.writes = WriteAll
+		if d.broken() {
+			refused += fmt.Sprintf(". It was to give stable all traffic, since the canary is unhealthy (break %s): %s", d.breakCount(), d.status.Breaker.Message)
+		}
 		d.stall(v1alpha1.ReasonRouteWriteFailed, "%s", refused)
 		return true
 	}

@@ -2,6 +2,7 @@ package rollout_test
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
 	"slices"
 	"strings"
@@ -36,12 +37,46 @@ type seen struct {
 	had, has  weights.Share
 	known     bool
 	returning bool
-	limits    weights.RampLimits
+	limits    rampLimits
 	stages    []weights.Share
 	interval  time.Duration
 	warmup    coldLimits
 	planned   bool
 	d         rollout.Decision
+}
+
+// rampLimits is what the documentation promises of a ramp, in basis points.
+type rampLimits struct{ lowest, highest, change weights.Share }
+
+func rampLimitsOf(r v1alpha1.Ramp) (rampLimits, error) {
+	l := rampLimits{lowest: 100, highest: 1000, change: 2000}
+	for text, into := range map[*v1alpha1.Percent]*weights.Share{&r.MinIncrease: &l.lowest, &r.MaxIncrease: &l.highest, &r.MaxChangePercent: &l.change} {
+		if *text == "" {
+			continue
+		}
+		share, err := weights.ShareFrom(*text)
+		if err != nil {
+			return l, err
+		}
+		*into = share
+	}
+	if l.lowest <= 0 || l.lowest > l.highest {
+		return l, errors.New("minIncrease is 0 or above maxIncrease")
+	}
+	return l, nil
+}
+
+// raise is the most by which a warm track may be raised from a share: a part of it,
+// in points between two bounds.
+func (l rampLimits) raise(from weights.Share) weights.Share {
+	part := from * l.change / 10000
+	switch {
+	case part < l.lowest:
+		return l.lowest
+	case part > l.highest:
+		return l.highest
+	}
+	return part
 }
 
 // coldLimits is what the documentation promises of a cold canary: its first share and
@@ -73,7 +108,7 @@ func coldLimitsOf(w v1alpha1.Warmup) (c coldLimits, ok bool) {
 func (s seen) largestRaise(stage weights.Share) weights.Share {
 	from, w := s.part(s.had), s.was.Warmup
 	if s.returning || from > 0 && w == nil {
-		return s.limits.Cap(from)
+		return s.limits.raise(from)
 	}
 	part := s.warmup.increment
 	if from == 0 {
@@ -82,9 +117,9 @@ func (s seen) largestRaise(stage weights.Share) weights.Share {
 			part = 5000
 		}
 	}
-	limit := max(s.limits.MinIncrease, min(s.limits.MaxIncrease, stage*part/weights.ShareAll))
+	limit := max(s.limits.lowest, min(s.limits.highest, stage*part/weights.ShareAll))
 	if from > 0 && (w.Recovered || w.Reason == v1alpha1.ColdBreak && s.obs.Verdict.Steady) {
-		limit = max(limit, s.limits.Cap(from))
+		limit = max(limit, s.limits.raise(from))
 	}
 	return limit
 }
@@ -107,7 +142,7 @@ func see(obs rollout.Observation, now time.Time, d rollout.Decision) seen {
 	if n := len(s.stages); n == 0 || s.stages[n-1] < weights.ShareAll {
 		s.stages = append(s.stages, weights.ShareAll)
 	}
-	limits, err := weights.RampLimitsFrom(obs.Spec.Ramp, obs.Spec.Plan.Stages)
+	limits, err := rampLimitsOf(obs.Spec.Ramp)
 	s.limits = limits
 	interval, intervalErr := obs.Spec.Ramp.Interval.Parse()
 	s.interval = interval
@@ -287,9 +322,9 @@ func (l *laws) routeWrite(w *world, r *servedRoute, after *gatewayv1.HTTPRoute, 
 	unit := weights.Share(int64(weights.ShareAll)/(stable+canary) + 1)
 	// The record is up to a unit above what the old weight stands for, and the ramp
 	// goes by the record.
-	limit := s.limits.Cap(s.part(oldLow) + unit)
+	limit := s.limits.raise(s.part(oldLow) + unit)
 	if !s.returning && (s.is.Warmup != nil || oldLow == 0) {
-		limit = s.limits.MaxIncrease
+		limit = s.limits.highest
 	}
 	if rise := s.part(d.Share) - s.part(oldLow); s.planned && s.climbs() && s.part(low) > s.part(oldHigh) && rise > limit+unit {
 		w.tb.Fatalf("%s: law 2: the route goes from %d to %d, more than the ramp allows", offset(w.at), oldLow, d.Share)

@@ -14,6 +14,11 @@ func notOwner(d *draft) bool {
 		return false
 	}
 	d.release = d.obs.Deleting
+	if d.known {
+		// Nobody watches the weights for this rollout now, so that what is measured from
+		// here on says nothing about its share.
+		d.unconfirm()
+	}
 	d.stall(v1alpha1.ReasonRouteConflict, "the older rollout %q manages the same rule, so this one writes no route: delete one of the two, or give them different routes or ruleNames", d.obs.Owner)
 	return true
 }
@@ -39,6 +44,9 @@ func observing(d *draft) bool {
 }
 
 func wouldDo(d *draft, would Decision) string {
+	if would.Status.Pause != nil && d.status.Pause == nil {
+		return "stop the rollout, since the canary is unhealthy"
+	}
 	if would.Share != d.share || slices.ContainsFunc(d.obs.Routes, would.NeedsWrite) {
 		return fmt.Sprintf("set the canary's share to %s percent", percent(would.Share))
 	}

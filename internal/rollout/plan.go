@@ -24,6 +24,7 @@ type plan struct {
 // breaker is what onUnhealthy.action Break means in numbers.
 type breaker struct {
 	cooldown time.Duration
+	text     string // of the cooldown
 	maxTrips int32
 }
 
@@ -81,7 +82,8 @@ func (p *plan) readRamp(spec *v1alpha1.WeightedRolloutSpec) (err error) {
 	if p.warmup, err = weights.WarmupFrom(spec.Ramp.Warmup); err != nil {
 		return fmt.Errorf("spec.%w", err)
 	}
-	p.breaker.maxTrips = cmp.Or(spec.OnUnhealthy.MaxTrips, defaultMaxTrips)
+	cooldown := cmp.Or(spec.OnUnhealthy.Cooldown, defaultCooldown)
+	p.breaker = breaker{text: string(cooldown), maxTrips: cmp.Or(spec.OnUnhealthy.MaxTrips, defaultMaxTrips)}
 	for _, field := range []struct {
 		name string
 		text v1alpha1.Duration
@@ -90,7 +92,7 @@ func (p *plan) readRamp(spec *v1alpha1.WeightedRolloutSpec) (err error) {
 		{"spec.ramp.interval", spec.Ramp.Interval, &p.interval},
 		{"spec.ramp.warmup.soak", cmp.Or(spec.Ramp.Warmup.Soak, defaultWarmupSoak), &p.warmupSoak},
 		{"spec.onUnhealthy.for", spec.OnUnhealthy.For, &p.unhealthyFor},
-		{"spec.onUnhealthy.cooldown", cmp.Or(spec.OnUnhealthy.Cooldown, defaultCooldown), &p.breaker.cooldown},
+		{"spec.onUnhealthy.cooldown", cooldown, &p.breaker.cooldown},
 	} {
 		if *field.into, err = field.text.Parse(); err != nil {
 			return fmt.Errorf("%s: %w", field.name, err)

@@ -205,6 +205,8 @@ func (d *draft) awaited(field string, requests int64) string {
 			return "waiting for the health score to be above health.degradedBelow"
 		}
 		return fmt.Sprintf("waiting for %s to be within its target", v.Check)
+	case v1alpha1.ReasonAboveLimit:
+		return fmt.Sprintf("waiting for more good requests: since the share was confirmed %s is above its limit", v.Check)
 	case v1alpha1.ReasonTrendingUp:
 		return "waiting for the response times to stop rising: they would soon be above health.latency.max"
 	case "":

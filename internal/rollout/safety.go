@@ -26,7 +26,13 @@ func routeReplaced(d *draft) bool {
 		message := fmt.Sprintf("%s %q was deleted and made again", r.Kind, r.Name)
 		d.record(v1alpha1.OutcomeSuperseded, v1alpha1.ReasonRouteReplaced, message)
 		d.event(true, v1alpha1.ReasonRouteReplaced, "%s: the plan starts again from its first stage", message)
+		// It is the same revision: a stop and a break outlast the route.
+		breaker, pause := d.status.Breaker, d.status.Pause
 		d.startAttempt()
+		d.status.Breaker, d.status.Pause = breaker, pause
+		if d.broken() {
+			d.status.Warmup = &v1alpha1.WarmupStatus{Reason: v1alpha1.ColdBreak}
+		}
 		return true
 	}
 	return false

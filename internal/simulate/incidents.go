@@ -69,6 +69,9 @@ func (in *incident) check(field string) error {
 	if in.For != "" && !state {
 		return fmt.Errorf("%s.for: %s is done in a moment: leave for out, or add a second event", field, kind)
 	}
+	if usual := in.usual(); in.For != "" && usual != "" {
+		return fmt.Errorf("%s.for: %s is as if there were no event, so it has no end: leave for out, or set another value for that long", field, usual)
+	}
 	switch kind {
 	case "canary":
 		return oneOf(field+".canary", in.Canary, Ready, Unready)
@@ -85,6 +88,20 @@ func (in *incident) check(field string) error {
 		return fmt.Errorf("%s.revision is longer than 253 characters: shorten it", field)
 	}
 	return nil
+}
+
+// usual names the state that a track or the metrics server has without an event, if
+// the event sets that one: it ends other states, and none ends it.
+func (in *incident) usual() string {
+	switch {
+	case in.Canary == Ready:
+		return "canary: Ready"
+	case in.Stable == Ready:
+		return "stable: Ready"
+	case in.Metrics == MetricsFine:
+		return "metrics: Fine"
+	}
+	return ""
 }
 
 // commands are all the commands that a rollout understands.

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,35 +12,68 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+// ScenarioError says what is wrong with a scenario: the field, and what to change.
+type ScenarioError struct{ problem error }
+
+// Error says that it is about the scenario. Unwrap leaves that out.
+func (e *ScenarioError) Error() string { return "scenario: " + e.problem.Error() }
+
+// Unwrap returns what is wrong, beginning with the field.
+func (e *ScenarioError) Unwrap() error { return e.problem }
+
 // ParseScenario reads a scenario in YAML or JSON. Fields that it does not know, and
 // fields that are given twice, are errors: a misspelt one would leave a test out. The
-// error names the field and says what to change.
+// error is a *ScenarioError.
 func ParseScenario(text []byte) (*Scenario, error) {
-	asJSON, err := yaml.YAMLToJSONStrict(text)
+	s, err := parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("scenario: this is no YAML: %w", err)
-	}
-	s := &Scenario{}
-	unknown, err := kjson.UnmarshalStrict(asJSON, s)
-	if err != nil {
-		return nil, fmt.Errorf("scenario: %w", ofType(err))
-	}
-	if len(unknown) > 0 {
-		return nil, fmt.Errorf("scenario: %w: correct its name or remove it", errors.Join(unknown...))
-	}
-	if _, err := compile(s); err != nil {
-		return nil, fmt.Errorf("scenario: %w", err)
+		return nil, &ScenarioError{err}
 	}
 	return s, nil
 }
 
+func parse(text []byte) (*Scenario, error) {
+	asJSON, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		return nil, fmt.Errorf("this is no YAML: %s", inOneLine(err))
+	}
+	if _, err := yaml.YAMLToJSONStrict(text); err != nil {
+		return nil, fmt.Errorf("%s: give every field once", inOneLine(err))
+	}
+	s := &Scenario{}
+	unknown, err := kjson.UnmarshalStrict(asJSON, s)
+	if err != nil {
+		return nil, ofType(asJSON, err)
+	}
+	if len(unknown) > 0 {
+		return nil, fmt.Errorf("%s: correct its name or remove it", inOneLine(errors.Join(unknown...)))
+	}
+	if _, err := compile(s); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// inOneLine takes the parser's own preamble and the line breaks from an error.
+func inOneLine(err error) string {
+	text := err.Error()
+	for _, preamble := range []string{"error converting YAML to JSON: ", "yaml: ", "unmarshal errors:\n"} {
+		text = strings.TrimPrefix(text, preamble)
+	}
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	return strings.Join(lines, "; ")
+}
+
 // ofType says in words that a field has a value of the wrong type.
-func ofType(err error) error {
+func ofType(text []byte, err error) error {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {
 		return err
 	}
-	field := wrong.Field
+	field := fieldAt(text, wrong.Offset)
 	if field == "" {
 		field = "the whole"
 	}
@@ -54,4 +88,59 @@ func ofType(err error) error {
 	default:
 	}
 	return fmt.Errorf("%s is of the wrong kind (%s): it must be %s", field, strings.TrimSuffix(wrong.Value, " "), want)
+}
+
+// level is an object or a list that a reader is in.
+type level struct {
+	isList bool
+	index  int    // of the next element
+	key    string // of the present field
+	isKey  bool   // the next token is a key
+}
+
+// fieldAt names the field whose value a reader had come to after so many bytes of a
+// JSON text, with the indexes of lists: "events[2].paused". It is "" for the whole.
+func fieldAt(text []byte, offset int64) string {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	var levels []level
+	for {
+		token, err := decoder.Token()
+		if err != nil {
+			return ""
+		}
+		if token == json.Delim('}') || token == json.Delim(']') {
+			levels = levels[:len(levels)-1]
+			continue
+		}
+		if n := len(levels); n > 0 && levels[n-1].isKey {
+			levels[n-1].key, levels[n-1].isKey = fmt.Sprint(token), false
+			continue
+		}
+		if n := len(levels); n > 0 {
+			levels[n-1].isKey = !levels[n-1].isList
+			levels[n-1].index++
+		}
+		if decoder.InputOffset() >= offset {
+			return path(levels)
+		}
+		if token == json.Delim('{') || token == json.Delim('[') {
+			levels = append(levels, level{isList: token == json.Delim('['), isKey: token == json.Delim('{')})
+		}
+	}
+}
+
+// path writes the field that a reader is in.
+func path(levels []level) string {
+	var b strings.Builder
+	for _, l := range levels {
+		if l.isList {
+			fmt.Fprintf(&b, "[%d]", l.index-1)
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte('.')
+		}
+		b.WriteString(l.key)
+	}
+	return b.String()
 }

@@ -2,6 +2,7 @@ package simulate_test
 
 import (
 	"encoding/json"
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -44,18 +45,18 @@ func TestParseScenario(t *testing.T) {
 		t.Fatal(err)
 	}
 	yes, no := true, false
-	type errors = []simulate.Step[v1alpha1.Percent]
+	type failures = []simulate.Step[v1alpha1.Percent]
 	type latencies = []simulate.Step[v1alpha1.Duration]
 	want := &simulate.Scenario{
 		Duration: "6h",
 		Traffic:  []simulate.RateStep{{At: "0s", RPS: "500"}, {At: "2h", RPS: "50.5", Over: "10m"}},
 		Gateway:  simulate.Gateway{Delay: "3s"},
 		Stable: simulate.Track{
-			ErrorPercent: errors{{At: "0s", Value: "0.1"}},
+			ErrorPercent: failures{{At: "0s", Value: "0.1"}},
 			Latency:      latencies{{At: "0s", Value: "80ms"}, {At: "1h", Value: "400ms", Over: "1h"}},
 		},
 		Canary: simulate.Track{
-			ErrorPercent: errors{{At: "30m", Value: "5", For: "2m"}},
+			ErrorPercent: failures{{At: "30m", Value: "5", For: "2m"}},
 			Cold:         &simulate.Cold{For: "10m", LatencyFactor: "3", ErrorPercent: "2"},
 		},
 		Checks: map[string][]simulate.Step[v1alpha1.Decimal]{
@@ -84,15 +85,20 @@ func TestParseScenarioErrors(t *testing.T) {
 		want []string
 	}{
 		{"traffic: [", []string{"this is no YAML"}},
-		{"duration: 1h\nduration: 2h", []string{`"duration" already`}},
+		{"duration: 1h\nduration: 2h", []string{`line 2: key "duration" already`, "give every field once"}},
 		{"load: []", []string{`unknown field "load"`, "correct its name or remove it"}},
 		{"traffic: [{at: 0s, rsp: 1}]", []string{`unknown field "traffic[0].rsp"`}},
 		{"Traffic: []", []string{`unknown field "Traffic"`}},
 		{"traffic: 5", []string{"traffic is of the wrong kind (number)", "must be a list"}},
 		{"stable: []", []string{"stable is of the wrong kind (array)", "must be a mapping"}},
-		{"events: [{at: 0s, paused: maybe}]", []string{"events.paused is of the wrong kind", "true or false"}},
-		{"events: [{at: 0s, canary: 3}]", []string{"events.canary is of the wrong kind", "a text"}},
+		{"events: [{at: 0s, paused: maybe}]", []string{"events[0].paused is of the wrong kind", "true or false"}},
+		{"events: [{at: 0s, canary: 3}]", []string{"events[0].canary is of the wrong kind", "a text"}},
 		{"5", []string{"the whole is of the wrong kind"}},
+		{"events: [{at: 0s, canary: Unready}, {at: 1m, paused: [{}, 1]}]", []string{"scenario: events[1].paused is of the wrong kind (array)", "true or false"}},
+		{"checks: {a: [], b: [{at: 0s, value: 1}, 7]}", []string{"scenario: checks.b[1] is of the wrong kind (number)", "a mapping"}},
+		{"events: [{at: 0s, canary: Unready, for: 1m}, 5, {at: 1m, stable: Unready}]", []string{"scenario: events[1] is of the wrong kind (number)"}},
+		{"canary: {cold: [1, 2]}", []string{"scenario: canary.cold is of the wrong kind (array)"}},
+		{"stable: {}\ncanary: {latency: {at: 0s}}", []string{"scenario: canary.latency is of the wrong kind (object)", "must be a list"}},
 		{"duration: 0s", []string{"duration is 0s", "must be from 1ms to 72h"}},
 		{"duration: 100h", []string{"duration is 100h", "must be from 1ms to 72h"}},
 		{"duration: [1]", []string{"duration:", "is no duration: write numbers with a unit"}},
@@ -116,7 +122,10 @@ func TestParseScenarioErrors(t *testing.T) {
 		{"events: [{at: 0s, metrics: Down}]", []string{`events[0].metrics is "Down"`, "use one of Fine, Outage, NaN, Empty"}},
 		{"events: [{at: 0s, command: undo}]", []string{`events[0].command is "undo"`, "use one of abort, approve, promote, retry, finish, resume"}},
 		{"events: [{at: 0s, command: retry, for: 1m}]", []string{"events[0].for: command is done in a moment", "leave for out"}},
-		{"events: [{at: 0s, routeWeights: 20}]", []string{"events.routeWeights is of the wrong kind"}},
+		{"events: [{at: 0s, canary: Ready, for: 2m}]", []string{"events[0].for: canary: Ready is as if there were no event", "leave for out, or set another value"}},
+		{"events: [{at: 0s, stable: Ready, for: 2m}]", []string{"events[0].for: stable: Ready is as if there were no event"}},
+		{"events: [{at: 0s, metrics: Outage}, {at: 1m, metrics: Fine, for: 2m}]", []string{"events[1].for: metrics: Fine is as if there were no event"}},
+		{"events: [{at: 0s, routeWeights: 20}]", []string{"events[0].routeWeights is of the wrong kind"}},
 		{`events: [{at: 0s, routeWeights: "0/0"}]`, []string{`events[0].routeWeights is "0/0"`, "of which one is above 0, as in 20/80"}},
 		{`events: [{at: 0s, routeWeights: "1.5/3"}]`, []string{"two whole numbers from 0 to 1000000"}},
 		{
@@ -128,6 +137,10 @@ func TestParseScenarioErrors(t *testing.T) {
 			_, err := simulate.ParseScenario([]byte(tc.text))
 			if err == nil {
 				t.Fatal("there is no error")
+			}
+			bad, ok := errors.AsType[*simulate.ScenarioError](err)
+			if !ok || "scenario: "+bad.Unwrap().Error() != err.Error() || strings.Contains(err.Error(), "\n") {
+				t.Errorf("it is no error of a scenario in one line: %v", err)
 			}
 			for _, want := range append(tc.want, "scenario: ") {
 				if !strings.Contains(err.Error(), want) {

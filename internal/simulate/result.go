@@ -34,6 +34,9 @@ func (e Elapsed) MarshalJSON() ([]byte, error) { return json.Marshal(e.Seconds()
 type Result struct {
 	// Name of the rollout.
 	Name string `json:"name"`
+	// Mode is spec.mode. In mode Observe the controller writes nothing, and the
+	// simulation runs as Enforce would.
+	Mode v1alpha1.Mode `json:"mode,omitempty"`
 	// Picker chose the backend of each request; empty in an exact simulation.
 	Picker string `json:"picker,omitempty"`
 	// Seed of the randomness.

@@ -49,7 +49,7 @@ const maxDrawnRPS = 10_000
 func Run(spec *v1alpha1.WeightedRolloutSpec, scenario *Scenario, o Options) (*Result, error) {
 	s, err := compile(scenario)
 	if err != nil {
-		return nil, fmt.Errorf("scenario: %w", err)
+		return nil, &ScenarioError{err}
 	}
 	if o, err = o.complete(); err != nil {
 		return nil, err
@@ -57,8 +57,8 @@ func Run(spec *v1alpha1.WeightedRolloutSpec, scenario *Scenario, o Options) (*Re
 	if o.RPS > 0 {
 		s.rps = constant(o.RPS)
 	}
-	if most := s.rps.highest(); !o.Exact && most > maxDrawnRPS {
-		return nil, fmt.Errorf("%g requests per second are too many to pick one by one, at most %d can be: scale the traffic down, or ask for a plan, which picks none", most, maxDrawnRPS)
+	if err := tooMany(s, o); err != nil {
+		return nil, err
 	}
 	config, err := checkSpec(spec, s)
 	if err != nil {
@@ -81,6 +81,7 @@ func Run(spec *v1alpha1.WeightedRolloutSpec, scenario *Scenario, o Options) (*Re
 
 // play runs the world to its end.
 func (w *world) play(j *journal) (*Result, error) {
+	j.result.Mode = w.spec.Mode
 	j.result.Notes = w.takeForGranted()
 	e := newEngine(w, j)
 	if err := e.begin(); err != nil {
@@ -98,6 +99,19 @@ func (w *world) play(j *journal) (*Result, error) {
 		}
 	}
 	return r, nil
+}
+
+// tooMany refuses traffic that would take too long to pick request by request.
+func tooMany(s script, o Options) error {
+	most := s.rps.highest()
+	if o.Exact || most <= maxDrawnRPS {
+		return nil
+	}
+	err := fmt.Errorf("%g requests per second are too many to pick one by one, at most %d can be: scale the traffic down, or ask for a plan, which picks none", most, maxDrawnRPS)
+	if o.RPS > 0 {
+		return err
+	}
+	return &ScenarioError{fmt.Errorf("traffic: %w", err)}
 }
 
 // complete fills in the defaults.
@@ -136,7 +150,7 @@ func checkSpec(spec *v1alpha1.WeightedRolloutSpec, s script) (health.Config, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.checks)) {
 		if !slices.ContainsFunc(config.Checks, func(k health.Check) bool { return k.Name == name }) {
-			return config, fmt.Errorf("scenario: checks.%s: spec.health.checks has no check of that name: correct the name or remove it", name)
+			return config, &ScenarioError{fmt.Errorf("checks.%s: spec.health.checks has no check of that name: correct the name or remove it", name)}
 		}
 	}
 	return config, nil
@@ -164,7 +178,7 @@ func (w *world) takeForGranted() []string {
 	}
 	if w.spec.Mode == v1alpha1.ModeObserve {
 		w.spec.Mode = v1alpha1.ModeEnforce
-		notes = append(notes, "spec.mode is Observe: this is what Enforce would do")
+		notes = append(notes, "spec.mode is Observe, in which nothing is written: this is what Enforce would do")
 	}
 	return notes
 }

@@ -245,6 +245,9 @@ func TestObserveShowsWhatEnforceWouldDo(t *testing.T) {
 	spec := quickSpec()
 	spec.Mode = v1alpha1.ModeObserve
 	r := run(t, spec, nil, simulate.Options{})
+	if r.Mode != v1alpha1.ModeObserve {
+		t.Errorf("the result says mode %q", r.Mode)
+	}
 	if r.Outcome.Phase != v1alpha1.PhasePromoted || !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, "Observe") }) {
 		t.Errorf("it ended as %+v, with the notes %q", r.Outcome, r.Notes)
 	}

@@ -118,8 +118,9 @@ const (
 type Happening struct {
 	// At is when it happens.
 	At v1alpha1.Duration `json:"at"`
-	// For is how long it lasts, where the event is a state: canary, stable or metrics.
-	// Default: until another event.
+	// For is how long it lasts, where the event is a state other than the usual one:
+	// canary or stable Unready, or metrics that are not Fine. Default: until another
+	// event.
 	For v1alpha1.Duration `json:"for,omitempty"`
 	// Canary and Stable set whether the track has a ready endpoint.
 	Canary Readiness `json:"canary,omitempty"`

@@ -66,7 +66,7 @@ func drawRollout(t *rapid.T) *v1alpha1.WeightedRollout {
 // TestScheduleAgreesWithTheController compares the schedule with what the
 // controller's own decisions make of the same plan and traffic, when the gateway
 // confirms at once and nothing goes wrong: every step, its time, its weights and
-// what bounds it are the same.
+// what bounds it are the same, and so is the time of the return to stable.
 func TestScheduleAgreesWithTheController(t *testing.T) {
 	type step struct {
 		At       simulate.Elapsed
@@ -85,16 +85,22 @@ func TestScheduleAgreesWithTheController(t *testing.T) {
 		if time.Duration(s.Duration) > time.Hour {
 			t.Skip("too long to simulate often")
 		}
-		quiet := &simulate.Scenario{
-			Gateway:  simulate.Gateway{Delay: "0s"},
-			Duration: v1alpha1.Duration((time.Duration(s.Duration) + 10*time.Minute).String()),
+		quiet := &simulate.Scenario{Gateway: simulate.Gateway{Delay: "0s"}}
+		finish, end := finishAt(wr, s), time.Duration(s.Duration)+10*time.Minute
+		if s.Return != nil {
+			end = finish + time.Duration(s.Return.Duration) + 10*time.Minute
+			quiet.Events = []simulate.Happening{{At: v1alpha1.Duration(finish.String()), Command: simulate.Command(v1alpha1.VerbFinish)}}
 		}
+		quiet.Duration = v1alpha1.Duration(end.String())
 		r, err := simulate.Run(&wr.Spec, quiet, simulate.Options{Exact: true, Approve: true, RPS: rps})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var want, got []step
 		for _, a := range r.Adjustments {
+			if !a.Raise() {
+				continue
+			}
 			want = append(want, step{a.At, a.Stage, a.From, a.To, a.Weights, a.Bound})
 		}
 		for _, a := range s.Adjustments {
@@ -103,15 +109,55 @@ func TestScheduleAgreesWithTheController(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("steps (-controller +schedule):\n%s", diff)
 		}
-		if promoted := r.Outcome.Phase == v1alpha1.PhasePromoted; promoted != (s.Stuck == "") {
-			t.Fatalf("the controller ends as %s, and the schedule is stuck: %q", r.Outcome.Phase, s.Stuck)
+		if promoted := told(r, v1alpha1.ReasonPromoted); (promoted == nil) != (s.Stuck != "") || promoted != nil && *promoted != s.Duration {
+			t.Fatalf("the controller promotes at %v, the schedule after %s, stuck: %q", promoted, s.Duration, s.Stuck)
 		}
-		for _, e := range r.Events {
-			if e.Reason == v1alpha1.ReasonPromoted && e.At != s.Duration {
-				t.Fatalf("the controller takes %s, the schedule %s", e.At, s.Duration)
-			}
-		}
+		returned(t, r, s, finish)
 	})
+}
+
+// finishAt is a time for the finish command: the first on the grid of health.window
+// that leaves ramp.interval after the last raise.
+func finishAt(wr *v1alpha1.WeightedRollout, s *schedule.Schedule) time.Duration {
+	interval, _ := wr.Spec.Ramp.Interval.Parse()
+	window, _ := wr.Spec.Health.Window.Parse()
+	return (time.Duration(s.Duration) + interval + window).Truncate(window)
+}
+
+// told returns when the controller told of something; nil: it never did.
+func told(r *simulate.Result, reason string) *simulate.Elapsed {
+	for _, e := range r.Events {
+		if e.Reason == reason {
+			return &e.At
+		}
+	}
+	return nil
+}
+
+// returned compares what the schedule says of the return to stable with what came of
+// the finish command.
+func returned(t *rapid.T, r *simulate.Result, s *schedule.Schedule, finish time.Duration) {
+	completed, lowered := told(r, v1alpha1.ReasonCompleted), 0
+	for _, a := range r.Adjustments {
+		if !a.Raise() {
+			lowered++
+		}
+	}
+	if s.Return == nil {
+		if completed != nil || lowered > 0 {
+			t.Fatalf("the schedule has no return, and the controller lowers the share %d times", lowered)
+		}
+		return
+	}
+	if lowered != s.Return.Steps {
+		t.Fatalf("the return has %d steps, the schedule says %d", lowered, s.Return.Steps)
+	}
+	if (completed == nil) != (s.Return.Stuck != "") {
+		t.Fatalf("the controller completes at %v, and the schedule is stuck: %q", completed, s.Return.Stuck)
+	}
+	if completed != nil && *completed-simulate.Elapsed(finish) != s.Return.Duration {
+		t.Fatalf("after finish at %s it is completed at %s, the schedule says %s later", finish, *completed, s.Return.Duration)
+	}
 }
 
 // TestScheduleKeepsTheCaps shows that no share passes its stage or rises faster than

@@ -34,10 +34,17 @@ type Schedule struct {
 	Duration simulate.Elapsed `json:"duration"`
 	// Approvals counts the stages that wait for a person.
 	Approvals int `json:"approvals"`
+	// Stalled says why the rollout never starts; nil if it does. All else is then what
+	// would happen without that.
+	Stalled *Stall `json:"stalled,omitempty"`
 	// Stuck says why the rollout is never promoted; empty if it is.
 	Stuck string `json:"stuck,omitempty"`
 	// stuckBy is the field that asks for more requests than there are.
 	stuckBy string
+	// Return is the way back to stable after the finish command; nil with Stuck.
+	Return *Return `json:"return,omitempty"`
+	// Unmeasured says that health.disabled is set, so that no stage proves anything.
+	Unmeasured bool `json:"unmeasured,omitempty"`
 	// Warnings say what is doubtful about the plan.
 	Warnings []Warning `json:"warnings,omitempty"`
 }
@@ -59,13 +66,37 @@ type Stage struct {
 	BeginsAt  *simulate.Elapsed `json:"beginsAt,omitempty"`
 	ReachedAt *simulate.Elapsed `json:"reachedAt,omitempty"`
 	EndsAt    *simulate.Elapsed `json:"endsAt,omitempty"`
-	// Traffic tells what the stage can prove; absent if the traffic is not known.
+	// Traffic tells what the stage can prove; absent if the traffic is not known, or
+	// nothing is measured.
 	Traffic *Traffic `json:"traffic,omitempty"`
+}
+
+// Stall is a fault of a route that a person has to put right before anything rises.
+type Stall struct {
+	// Reason and Message are those of the condition Stalled.
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// Return is how stable gets all traffic back after the finish command, by the limits
+// of the ramp and on evidence about stable.
+type Return struct {
+	// Steps is the number of changes of the share.
+	Steps int `json:"steps"`
+	// Duration is the time from the command until the rollout is completed, or, with
+	// Stuck, until nothing can happen any more. The command is taken to come on the grid
+	// of health.window, and at least ramp.interval after the last raise.
+	Duration simulate.Elapsed `json:"duration"`
+	// Stuck says why that is never so; empty if it is.
+	Stuck string `json:"stuck,omitempty"`
+	// stuckBy is the field that asks for more requests than there are.
+	stuckBy string
 }
 
 // Traffic is what a stage gets to see while it holds its share.
 type Traffic struct {
-	// CanaryRequests and StableRequests are the requests from ReachedAt to EndsAt.
+	// CanaryRequests and StableRequests are the requests from ReachedAt to EndsAt, of
+	// which only those of the last hour count: older ones are forgotten.
 	CanaryRequests float64 `json:"canaryRequests"`
 	StableRequests float64 `json:"stableRequests"`
 	// MinRequestsAfter is how long it takes until the canary has had health.minRequests

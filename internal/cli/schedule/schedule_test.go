@@ -134,6 +134,34 @@ func TestForStages(t *testing.T) {
 	}
 }
 
+// TestForgotten shows that a stage proves no more than the last hour of it does, and
+// nothing where nothing is measured.
+func TestForgotten(t *testing.T) {
+	fields := func(soak string) string {
+		return `plan: {stages: [{weight: 50, soak: ` + soak + `}]}, ramp: {warmup: {initialPercent: 100}, maxIncrease: 50}`
+	}
+	hour := scheduled(t, fields("1h"), schedule.Options{RPS: 10}).Stages[0]
+	day := scheduled(t, fields("20h"), schedule.Options{RPS: 10}).Stages[0]
+	if diff := cmp.Diff(hour.Traffic, day.Traffic); diff != "" {
+		t.Errorf("a stage of a day proves another than one of an hour (-hour +day):\n%s", diff)
+	}
+	if got := day.Traffic.CanaryRequests + day.Traffic.StableRequests; math.Abs(got-36000) > 1e-6 {
+		t.Errorf("%g requests in an hour at 10 per second, want 36000", got)
+	}
+	if half := scheduled(t, fields("30m"), schedule.Options{RPS: 10}).Stages[0]; !(*half.Traffic.SmallestDifference > *hour.Traffic.SmallestDifference) {
+		t.Errorf("half an hour tells %g points, an hour %g", *half.Traffic.SmallestDifference, *hour.Traffic.SmallestDifference)
+	}
+	unmeasured := scheduled(t, `health: {disabled: true}`, schedule.Options{RPS: 10})
+	if !unmeasured.Unmeasured {
+		t.Error("the schedule does not say that nothing is measured")
+	}
+	for _, st := range unmeasured.Stages {
+		if st.Traffic != nil {
+			t.Errorf("stage %s proves %+v, and nothing is measured", st.Position, *st.Traffic)
+		}
+	}
+}
+
 // TestForStuck shows a rollout whose requests are forgotten faster than they come.
 func TestForStuck(t *testing.T) {
 	for _, test := range []struct{ name, fields, field string }{

@@ -45,7 +45,12 @@ func For(wr *v1alpha1.WeightedRollout, o Options) (*Schedule, error) {
 	if o.RPS > 0 {
 		w.out.ErrorPercent = &o.ErrorPercent
 	}
+	w.out.Unmeasured = p.health.Disabled
+	w.out.Stalled = p.stalled()
 	w.walk()
+	if w.out.Stuck == "" {
+		w.out.Return = p.comeBack(o.RPS)
+	}
 	w.out.Warnings = p.warnings(wr, w.out)
 	return w.out, nil
 }
@@ -112,8 +117,12 @@ func (w *walker) enter(i int) {
 // than are remembered.
 func (w *walker) stick(position, field string, requests int64) {
 	w.out.stuckBy = field
-	w.out.Stuck = fmt.Sprintf("at %s in stage %s the canary has %s requests an hour, and never the %d of %s within one",
-		w.share, position, number(w.rps*part(w.share)*time.Hour.Seconds()), requests, field)
+	w.out.Stuck = fmt.Sprintf("at %s in stage %s the canary has %s", w.share, position, w.tooFew(field, requests))
+}
+
+// tooFew compares the requests that the share gets with those that a field asks for.
+func (w *walker) tooFew(field string, requests int64) string {
+	return fmt.Sprintf("%s requests an hour, and never the %d of %s within one", number(w.rps*part(w.share)*time.Hour.Seconds()), requests, field)
 }
 
 func (w *walker) describe(i int) Stage {
@@ -223,12 +232,13 @@ func (w *walker) windows(requests int64) float64 {
 	return max(1, math.Ceil(float64(requests)/perWindow-slack))
 }
 
-// traffic says what a stage sees while it holds its share for a time.
+// traffic says what a stage sees while it holds its share for a time, as far as it is
+// remembered.
 func (w *walker) traffic(s stage, held time.Duration) *Traffic {
-	if w.rps == 0 {
+	if w.rps == 0 || w.health.Disabled {
 		return nil
 	}
-	all, canary := w.rps*held.Seconds(), part(s.share)
+	all, canary := w.rps*min(held, health.Memory).Seconds(), part(s.share)
 	t := &Traffic{CanaryRequests: all * canary, StableRequests: all * (1 - canary)}
 	if w.counted() {
 		if seconds := float64(w.health.MinRequests) / (w.rps * canary); seconds < time.Duration(never).Seconds() {

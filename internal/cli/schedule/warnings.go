@@ -43,8 +43,8 @@ func (p *plan) warnOfRoutes(s *Schedule, add adder) {
 		if r.found == nil {
 			continue
 		}
-		if r.found.Problem != nil {
-			add(field, "%s", r.found.Problem.Message)
+		if problem := p.problem(r); problem != nil {
+			add(field, "%s", problem.Message)
 			continue
 		}
 		for _, a := range s.Adjustments {
@@ -121,6 +121,9 @@ func (p *plan) warnOfHealth(s *Schedule, add adder) {
 	}
 	if s.RequestsPerSecond > 0 && p.counted() {
 		p.warnOfRampRequests(s, add)
+	}
+	if s.Return != nil && s.Return.Stuck != "" {
+		add(s.Return.stuckBy, "after the finish command %s, which is how long requests are remembered: lower it, or raise ramp.minIncrease", s.Return.Stuck)
 	}
 }
 

@@ -11,8 +11,9 @@ import (
 const MinResponseTime = 0.001
 
 // ByResponseTime divides total among backends in inverse proportion to their response
-// times, as Ribbon's response-time rule does: (1/RTi) / Σ(1/RTj) × total. The result
-// adds up to total exactly, and each backend gets at least 1.
+// times: (1/RTi) / Σ(1/RTj) × total. The idea is that of Netflix Ribbon's weighted
+// response-time rule. The result adds up to total exactly, and each backend gets at
+// least 1.
 //
 // The times are in seconds, and floored at MinResponseTime. A backend whose time is not
 // known (NaN) is given the average: neither is it starved for its silence nor favoured. It
