@@ -178,6 +178,12 @@ type StageStatus struct {
 	// +optional
 	Approved bool `json:"approved,omitempty"`
 
+	// scaledBack is true since a degraded canary was scaled back in this stage, until it
+	// has the stage's share again. Each raise then needs as much evidence as the end of
+	// a stage.
+	// +optional
+	ScaledBack bool `json:"scaledBack,omitempty"`
+
 	// degradedSince is when the soak's clock stopped, since the canary is degraded.
 	// Absent while it runs.
 	// +optional

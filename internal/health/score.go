@@ -16,7 +16,8 @@ const steadyStreak = 3
 // score, and how long a target has been missed.
 type signals struct {
 	config Config
-	ema    score.EMA
+	// ema is the smoothed response time.
+	ema score.EMA
 	// score is the newest one; 0: nothing has been measured.
 	score float64
 	// good counts the newest evaluations that passed, one after the other.
@@ -60,20 +61,31 @@ func (s *signals) measured(w *Window, m measurement, sum func() tally) {
 			s.trend = append(s.trend, score.Point{At: w.End, Value: m.quantile})
 		}
 	}
-	penalties, threshold := s.config.Penalties, 1.0
-	if penalties == (score.Penalties{}) {
-		penalties = score.DefaultPenalties()
-	}
+	s.score = s.scoreAt(provenRate(m.counts, sum))
+}
+
+// scoreAt is the score at an error rate and the present response time; 0 if there is
+// none.
+func (s *signals) scoreAt(rate float64) float64 {
+	penalties, threshold := s.config.penalties(), 1.0
 	responseTime, known := s.ema.Value()
-	switch {
-	case s.config.Latency == nil || !known:
+	if s.config.Latency == nil || !known {
 		penalties.Latency = 0
-	default:
+	} else {
 		threshold = s.config.Latency.threshold()
 	}
-	if now, err := score.Health(provenRate(m.counts, sum), responseTime, threshold, penalties); err == nil {
-		s.score = now
+	now, err := score.Health(rate, responseTime, threshold, penalties)
+	if err != nil {
+		return 0
 	}
+	return now
+}
+
+func (c Config) penalties() score.Penalties {
+	if c.Penalties == (score.Penalties{}) {
+		return score.DefaultPenalties()
+	}
+	return c.Penalties
 }
 
 // provenRate is the error rate that the score is made of: that of the window, if it
@@ -110,10 +122,26 @@ func (s *signals) judge(m measurement, sum func() tally) finding {
 		return miss(CheckLatency, v1alpha1.ReasonAboveTarget, "the smoothed response time at the percentile %s is %s; the target is %s",
 			number(l.Percentile*100), seconds(now), seconds(l.Target.Seconds()))
 	}
-	if s.score > 0 && s.score < c.DegradedBelow && !c.quiet(m) {
+	if s.score > 0 && s.score < c.DegradedBelow && !c.quiet(m) && s.scoreIsLow(m.counts, sum) {
 		return miss("", v1alpha1.ReasonLowScore, "the health score is %s; health.degradedBelow is %s", scoreText(s.score), number(c.DegradedBelow))
 	}
 	return finding{}
+}
+
+// scoreIsLow says whether a score under degradedBelow is so beyond doubt: because of
+// the response time, which is smoothed, or because the error rate is above that at
+// which the score falls under it.
+func (s *signals) scoreIsLow(t tally, sum func() tally) bool {
+	withoutErrors := s.scoreAt(0)
+	if withoutErrors < s.config.DegradedBelow {
+		return true
+	}
+	limit := (withoutErrors - s.config.DegradedBelow) / s.config.penalties().Error
+	if exceeds(t.errors, t.requests, limit) {
+		return true
+	}
+	all := sum()
+	return exceeds(all.errors, all.requests, limit)
 }
 
 // silent says that a window had no request.

@@ -128,6 +128,8 @@ func raiseOnEvidence(s seen) string {
 	}
 	v := s.obs.Verdict
 	switch {
+	case s.part(s.had) > 0 && s.was.Stage != nil && s.was.Stage.ScaledBack && !s.returning && !v.StageReady && s.was.Outcome == v1alpha1.OutcomeInProgress && !s.told(v1alpha1.ReasonPlanChanged):
+		return fmt.Sprintf("scaled back, and raised from %d to %d on the verdict %v", s.had, s.has, v.Signal())
 	case s.part(s.had) > 0 && !v.RampReady:
 		return fmt.Sprintf("law 3: raised from %d to %d on the verdict %v", s.had, s.has, v.Signal())
 	case !s.returning && !s.obs.CanaryReady, s.returning && !s.obs.StableReady:

@@ -41,6 +41,7 @@ func degraded(d *draft) bool {
 	}
 	from := d.share
 	if d.setShare(next) {
+		d.status.Stage.ScaledBack = true
 		d.writes = WriteAll
 		d.event(true, v1alpha1.ReasonDegraded, "the canary's share goes from %s to %s percent, since it is degraded: %s", percent(from), percent(next), v.Message)
 		d.waitForRoutes()

@@ -38,6 +38,9 @@ func ramping(d *draft) bool {
 	present, target := d.tested(d.share), d.target().share
 	d.warm(present, target)
 	if present >= target {
+		if s := d.status.Stage; s != nil {
+			s.ScaledBack = false
+		}
 		return false
 	}
 	if present == 0 && !d.testedReady() {
@@ -50,17 +53,29 @@ func ramping(d *draft) bool {
 		d.transitionsAt(at)
 		return true
 	}
-	if present > 0 && !d.obs.Verdict.RampReady {
+	ready, field, requests := d.rampGate()
+	if present > 0 && !ready {
 		if d.obs.Verdict.Reason == v1alpha1.ReasonAwaitingWindow {
 			// As expected of every step, and not worth another write of the status.
 			d.transitionAt = at
 			return true
 		}
-		d.wait(v1alpha1.ReasonAwaitingEvidence, "%s: %s", d.at(present, target), d.awaited("health.minRampRequests", d.minRampRequests()))
+		d.wait(v1alpha1.ReasonAwaitingEvidence, "%s: %s", d.at(present, target), d.awaited(field, requests))
 		return true
 	}
 	d.raise(d.next(present, target))
 	return true
+}
+
+// rampGate tells whether the evidence allows a raise within the stage, and which
+// number of requests it needs. A canary that was scaled back needs as much as at the
+// end of a stage: a fault that takes some traffic to show would otherwise lift and
+// lower the share for ever.
+func (d *draft) rampGate() (ready bool, field string, requests int64) {
+	if s := d.status.Stage; s != nil && s.ScaledBack && !d.returning() {
+		return d.obs.Verdict.StageReady, "health.minRequests", d.minRequests()
+	}
+	return d.obs.Verdict.RampReady, "health.minRampRequests", d.minRampRequests()
 }
 
 // next returns the share that follows present on the way to target, and what keeps
