@@ -155,6 +155,33 @@ func TestEveryReasonIsDocumented(t *testing.T) {
 	}
 }
 
+// TestEveryEventIsDocumented looks for the reason of each event that a decision can
+// have in the table of events of docs/operations.md.
+func TestEveryEventIsDocumented(t *testing.T) {
+	constants := map[string]string{}
+	for _, m := range regexp.MustCompile(`(?m)^\t(Reason\w+) = "(\w+)"$`).FindAllStringSubmatch(readFile(t, "conditions.go"), -1) {
+		constants[m[1]] = m[2]
+	}
+	_, table, _ := strings.Cut(readFile(t, filepath.Join(root, "docs", "operations.md")), "\n### Events\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	files, err := filepath.Glob(filepath.Join(root, "internal", "rollout", "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, file := range files {
+		for _, m := range regexp.MustCompile(`\.event\([^,]+, v1alpha1\.(Reason\w+)`).FindAllStringSubmatch(readFile(t, file), -1) {
+			found++
+			if !strings.Contains(table, "`"+constants[m[1]]+"`") {
+				t.Errorf("docs/operations.md does not list the event `%s` (%s)", constants[m[1]], m[1])
+			}
+		}
+	}
+	if found < 20 {
+		t.Errorf("%d events were found, want more: is this test looking at the right files?", found)
+	}
+}
+
 // documents lists the pages of the documentation.
 func documents(t *testing.T) []string {
 	t.Helper()
