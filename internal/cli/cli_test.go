@@ -243,6 +243,8 @@ spec: {revision: "1", plan: {stages: [{weight: "5%"}]}, health: {disabled: true}
 		{"a scenario for another spec", "checks: {nope: [{at: 0s, value: 1}]}", []string{"simulate", "-f", defaultPlan, "--scenario", "-"}, "error: --scenario -: checks.nope: spec.health.checks has no check of that name: correct the name or remove it"},
 		{"a scenario with too much traffic", "traffic: [{at: 0s, rps: 20000}]", []string{"simulate", "-f", defaultPlan, "--scenario", "-"}, "error: --scenario -: traffic: 20000 requests per second are too many to pick one by one"},
 		{"too much traffic", "", []string{"simulate", "-f", defaultPlan, "--rps", "20000"}, "error: 20000 requests per second are too many to pick one by one"},
+		{"a scenario of two", "duration: 1h\n---\nduration: 2h\n", []string{"simulate", "-f", defaultPlan, "--scenario", "-"}, "error: --scenario -: there are 2 documents: a scenario is one, so leave the others out"},
+		{"a scenario that is too long", strings.Repeat("# long\n", 1<<19), []string{"simulate", "-f", defaultPlan, "--scenario", "-"}, "error: --scenario -: longer than 3 MiB"},
 		{"one input for two", "", []string{"simulate", "-f", "-", "--scenario", "-"}, "-f and --scenario both read standard input"},
 		{"a picture that cannot be written", "", []string{"simulate", "-f", shortPlan, "--svg", missing}, "--svg: open "},
 		{"an unknown flag", "", []string{"plan", "--fast"}, "unknown flag: --fast\nSee 'kubectl weightedrollout plan --help' for usage"},
@@ -266,6 +268,71 @@ spec: {revision: "1", plan: {stages: [{weight: "5%"}]}, health: {disabled: true}
 			}
 		})
 	}
+}
+
+// TestPictureSparesInput shows that the picture replaces no file that is read, by
+// whatever name, and any other.
+func TestPictureSparesInput(t *testing.T) {
+	dir := t.TempDir()
+	rollout, scenario, link, old := filepath.Join(dir, "rollout.yaml"), filepath.Join(dir, "scenario.yaml"), filepath.Join(dir, "link.svg"), filepath.Join(dir, "old.svg")
+	for to, from := range map[string]string{rollout: shortPlan, scenario: broken, old: broken} {
+		text, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(to, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(scenario, link); err != nil {
+		t.Fatal(err)
+	}
+	for svg, want := range map[string]string{
+		rollout: "is the file that -f reads: give the picture a name of its own",
+		filepath.Join(dir, ".", "x", "..", "rollout.yaml"): "is the file that -f reads",
+		scenario: "is the file that --scenario reads",
+		link:     "is the file that --scenario reads",
+	} {
+		before := [2]string{fileText(t, rollout), fileText(t, scenario)}
+		r := run(t, "", "simulate", "-f", rollout, "--scenario", scenario, "--svg", svg)
+		if r.code != 1 || !strings.Contains(r.errOut, "error: --svg "+svg+" "+want) {
+			t.Errorf("--svg %s: exit code %d: %s", svg, r.code, r.errOut)
+		}
+		if after := [2]string{fileText(t, rollout), fileText(t, scenario)}; after != before {
+			t.Errorf("--svg %s: a file that is read was written", svg)
+		}
+	}
+	succeed(t, "simulate", "-f", rollout, "--scenario", scenario, "--svg", old)
+	if !strings.HasPrefix(fileText(t, old), "<svg") {
+		t.Error("an older picture was not replaced")
+	}
+}
+
+// TestPictureSparesStandardInput is the same for a file at standard input.
+func TestPictureSparesStandardInput(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "rollout.yaml")
+	if err := os.WriteFile(name, []byte(fileText(t, shortPlan)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	var out, errOut bytes.Buffer
+	code := cli.Main([]string{"simulate", "-f", "-", "--svg", name}, "dev", genericiooptions.IOStreams{In: in, Out: &out, ErrOut: &errOut})
+	if code != 1 || !strings.Contains(errOut.String(), "is the file that -f reads") || fileText(t, name) != fileText(t, shortPlan) {
+		t.Errorf("exit code %d: %s", code, errOut.String())
+	}
+}
+
+func fileText(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // TestExpect shows that the expected ending, in any case, is a success, and so is any

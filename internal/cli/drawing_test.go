@@ -126,7 +126,7 @@ func TestPictureShowsEverything(t *testing.T) {
 	}
 	r := &simulate.Result{
 		Name:        "shop & co",
-		Outcome:     simulate.Outcome{Phase: v1alpha1.PhaseRolledBack, Message: "rolled back: too slow", Duration: at(60)},
+		Outcome:     simulate.Outcome{Phase: v1alpha1.PhaseRolledBack, Message: "rolled back: too slow", ReachedAt: at(40), Duration: at(60)},
 		Adjustments: []simulate.Adjustment{{At: at(10), To: 20}, {At: at(40), From: 20}},
 		Events: []simulate.Event{
 			{At: at(10), Source: simulate.FromController, Reason: v1alpha1.ReasonShareRaised, Message: "not shown"},

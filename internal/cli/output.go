@@ -87,8 +87,8 @@ func (o *output) write(w io.Writer, result any, draw func(*screen)) error {
 // screen returns a screen as wide as the terminal, if it is one.
 func (o *output) screen(w io.Writer) *screen {
 	s := &screen{width: o.width}
-	file, isFile := w.(*os.File)
-	terminal := isFile && term.IsTerminal(int(file.Fd()))
+	file, _ := w.(*os.File)
+	terminal := isTerminal(w)
 	if s.width == 0 {
 		s.width = defaultWidth
 		if terminal {

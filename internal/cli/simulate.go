@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -12,7 +11,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
-	"github.com/weightedrollout/weightedrollout/internal/manifest"
+	"github.com/weightedrollout/weightedrollout/internal/manifest/yamltext"
 	"github.com/weightedrollout/weightedrollout/internal/simulate"
 	"github.com/weightedrollout/weightedrollout/internal/weights/pick"
 )
@@ -170,11 +169,17 @@ func (o *SimulateOptions) Run() error {
 	if err != nil {
 		return err
 	}
+	if err := o.spared(); err != nil {
+		return err
+	}
 	options := simulate.Options{Name: o.input.rollout.Name, RPS: o.rps, Seed: o.seed, Exact: o.exact, Approve: o.approve}
 	if !o.exact {
 		options.Picker = o.picker
 	}
+	p := o.progress()
+	options.Progress = p.at
 	r, err := simulate.Run(&o.input.rollout.Spec, scenario, options)
+	p.clear()
 	if err != nil {
 		return o.ofScenario(err)
 	}
@@ -191,6 +196,29 @@ func (o *SimulateOptions) Run() error {
 		return fmt.Errorf("the rollout ended as %s, and not as %s", r.Outcome.Phase, want)
 	}
 	return doubtful
+}
+
+// spared makes sure that the picture replaces none of the files that are read, by
+// whatever path.
+func (o *SimulateOptions) spared() error {
+	picture, err := os.Stat(o.svg)
+	if err != nil || !picture.Mode().IsRegular() {
+		return nil //nolint:nilerr // a file that is not there yet replaces none
+	}
+	for _, read := range []struct{ flag, filename string }{{"-f", o.input.filename}, {"--scenario", o.scenario}} {
+		if of, err := o.stat(read.filename); err == nil && os.SameFile(of, picture) {
+			return fmt.Errorf("--svg %s is the file that %s reads: give the picture a name of its own", o.svg, read.flag)
+		}
+	}
+	return nil
+}
+
+// stat looks at a file that is read, or at standard input where that is one.
+func (o *SimulateOptions) stat(filename string) (os.FileInfo, error) {
+	if file, ok := o.In.(*os.File); ok && filename == standardInput {
+		return file.Stat()
+	}
+	return os.Stat(filename)
 }
 
 // limits are those of the health section that the drawings show; 0: there is none.
@@ -230,9 +258,9 @@ func (o *SimulateOptions) readScenario() (*simulate.Scenario, error) {
 		return nil, fmt.Errorf("--scenario: %w", err)
 	}
 	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, manifest.MaxBytes))
+	text, err := yamltext.Load(file)
 	if err != nil {
-		return nil, fmt.Errorf("--scenario: %w", err)
+		return nil, fmt.Errorf("--scenario %s: %w", o.scenario, err)
 	}
 	s, err := simulate.ParseScenario(text)
 	return s, o.ofScenario(err)

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
@@ -64,11 +63,11 @@ func outcomeOf(r *simulate.Result) (color, verb, rest string) {
 	met := fmt.Sprintf("%s requests met the canary, of which %s failed (%s %%).", count(o.Canary.Requests), count(o.Canary.Failed), significantUpTo(o.Canary.FailedPercent()))
 	switch o.Phase {
 	case v1alpha1.PhasePromoted:
-		return green, "Promoted", fmt.Sprintf("after %s: revision %q serves everything. %s", clock(o.Duration), o.Revision, met)
+		return green, "Promoted", fmt.Sprintf("after %s: revision %q serves everything. %s", clock(o.ReachedAt), o.Revision, met)
 	case v1alpha1.PhaseCompleted:
-		return green, "Completed", fmt.Sprintf("after %s: stable runs revision %q. %s", clock(o.Duration), o.Revision, met)
+		return green, "Completed", fmt.Sprintf("after %s: stable runs revision %q. %s", clock(o.ReachedAt), o.Revision, met)
 	case v1alpha1.PhaseRolledBack:
-		return red, "Rolled back", fmt.Sprintf("after %s: %s. %s", clock(rolledBackAt(r)), sentence(strings.TrimPrefix(o.Message, "rolled back: ")), met)
+		return red, "Rolled back", fmt.Sprintf("after %s: %s. %s", clock(o.ReachedAt), sentence(strings.TrimPrefix(o.Message, "rolled back: ")), met)
 	default:
 		return yellow, string(o.Phase), fmt.Sprintf("at %s %% %s (%s): %s. %s", points(o.Share), stopped(o), o.Reason, sentence(o.Message), met)
 	}
@@ -84,16 +83,6 @@ func stopped(o simulate.Outcome) string {
 	default:
 		return "after " + clock(o.Duration) + ", where nothing changes by itself any more"
 	}
-}
-
-// rolledBackAt is when the rollback was told.
-func rolledBackAt(r *simulate.Result) simulate.Elapsed {
-	for _, e := range slices.Backward(r.Events) {
-		if e.Reason == v1alpha1.ReasonRolledBack {
-			return e.At
-		}
-	}
-	return r.Outcome.Duration
 }
 
 // sentence prepares a message to end with a full stop of its own.

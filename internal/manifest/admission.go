@@ -21,38 +21,8 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/manifest/yamltext"
 )
-
-// InvalidError lists everything that the API server would refuse an object for.
-type InvalidError struct {
-	// Name of the object; it may be empty.
-	Name string
-	// Problems holds a sentence each, as "field: what is wrong", at least one.
-	Problems []string
-}
-
-// Error lists the problems, one per line where there are several.
-func (e *InvalidError) Error() string {
-	object := kind
-	if e.Name != "" {
-		object += fmt.Sprintf(" %q", e.Name)
-	}
-	if len(e.Problems) == 1 {
-		return object + " is invalid: " + e.Problems[0]
-	}
-	return object + " is invalid:\n* " + strings.Join(e.Problems, "\n* ")
-}
-
-// SeveralError says that one of several objects has to be chosen by name.
-type SeveralError struct {
-	// Names are the quoted names of the objects, each once and in order.
-	Names []string
-}
-
-// Error lists the names.
-func (e *SeveralError) Error() string {
-	return fmt.Sprintf("the manifest holds several WeightedRollouts, %s: choose one by name", strings.Join(e.Names, ", "))
-}
 
 // choose picks the object with the name, or the only one.
 func choose(all []document, name string) (document, error) {
@@ -76,7 +46,7 @@ func choose(all []document, name string) (document, error) {
 	case 1:
 		return named[0], nil
 	case 0:
-		return document{}, fmt.Errorf("the manifest holds no WeightedRollout %q, but %s", name, strings.Join(names(rollouts), ", "))
+		return document{}, fmt.Errorf("the manifest holds no WeightedRollout %q, but %s", name, listed(names(rollouts)))
 	}
 	return document{}, fmt.Errorf("the manifest holds %d WeightedRollouts with the name %q: leave one of them", len(named), name)
 }
@@ -85,22 +55,18 @@ func noRollout(all []document) error {
 	if len(all) == 0 {
 		return errors.New("the manifest is empty: it must hold a WeightedRollout")
 	}
-	const most = 5
-	var found []string
-	for _, d := range all[:min(len(all), most)] {
-		found = append(found, d.String())
+	found := make([]string, len(all))
+	for i, d := range all {
+		found[i] = d.String()
 	}
-	if more := len(all) - most; more > 0 {
-		found = append(found, fmt.Sprintf("%d more", more))
-	}
-	return fmt.Errorf("the manifest holds no WeightedRollout with apiVersion %s: it has %s", v1alpha1.GroupVersion, strings.Join(found, ", "))
+	return fmt.Errorf("the manifest holds no WeightedRollout with apiVersion %s: it has %s", v1alpha1.GroupVersion, listed(found))
 }
 
 // names lists the quoted names of the objects.
 func names(rollouts []document) []string {
 	var all []string
 	for _, d := range rollouts {
-		all = append(all, fmt.Sprintf("%q", d.name()))
+		all = append(all, yamltext.Clip(fmt.Sprintf("%q", d.name())))
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -121,7 +87,7 @@ func admit(d document) (*v1alpha1.WeightedRollout, error) {
 	problems := slices.Clone(d.repeated)
 	meta, _, unknown, err := objectmeta.GetObjectMetaWithOptions(d.content, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
 	if err != nil {
-		return nil, &InvalidError{Name: d.name(), Problems: []string{"metadata: " + err.Error()}}
+		return nil, newInvalid(d, []string{"metadata: " + err.Error()})
 	}
 	unknown = append(unknown, pruning.PruneWithOptions(d.content, def.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})...)
 	for _, path := range unknown {
@@ -131,7 +97,7 @@ func admit(d document) (*v1alpha1.WeightedRollout, error) {
 	defaulting.Default(d.content, def.structural)
 	problems = append(problems, def.validate(d.content, meta)...)
 	if len(problems) > 0 {
-		return nil, &InvalidError{Name: d.name(), Problems: problems}
+		return nil, newInvalid(d, problems)
 	}
 	return typed(d.content)
 }

@@ -1,6 +1,7 @@
 package manifest_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -130,6 +131,31 @@ func TestDecodeRefusesOddObjects(t *testing.T) {
 				t.Errorf("want %q in\n%s", test.want, got)
 			}
 		})
+	}
+}
+
+// TestDecodeClipsProblems shows that an error stays short, however much is wrong.
+func TestDecodeClipsProblems(t *testing.T) {
+	long := strings.Repeat("x", 100_000)
+	got := problems(t, edited(`onDelete: `+long))
+	if len(got[0]) > 700 || !strings.HasPrefix(got[0], `spec.onDelete: Unsupported value: "xxx`) || !strings.Contains(got[0], `x": supported values: "`) {
+		t.Errorf("a long value: %d bytes: %s", len(got[0]), got[0])
+	}
+	var unknown strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&unknown, "x%d: 1, ", i)
+	}
+	got = problems(t, edited(unknown.String()+`paused: true`))
+	if len(got) != 51 || got[50] != "… and 19950 more" {
+		t.Errorf("%d problems, the last is %q", len(got), got[len(got)-1])
+	}
+}
+
+// TestDecodeMerges shows that a field beside a merge key replaces what is merged.
+func TestDecodeMerges(t *testing.T) {
+	got := decode(t, edited(`plan: {stages: [&first {weight: 1, soak: 5m}, {<<: *first, weight: 10}]}`))
+	if s := got.Spec.Plan.Stages; len(s) != 2 || s[1].Weight != "10" || s[1].Soak != "5m" {
+		t.Errorf("the stages are %+v", s)
 	}
 }
 

@@ -1,18 +1,14 @@
 package manifest
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/manifest/yamltext"
 )
 
 const kind = "WeightedRollout"
@@ -66,114 +62,26 @@ func (d document) String() string {
 	if version == "" {
 		version = "without apiVersion"
 	}
-	return fmt.Sprintf("%s (%s)", named, version)
+	return yamltext.Clip(fmt.Sprintf("%s (%s)", named, version))
 }
 
 // documents reads the objects of a stream, those within a List as well. What is
 // empty is left out.
 func documents(data []byte) ([]document, error) {
-	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	parts := split(data)
-	read := fromYAML
-	if len(parts) == 1 && isJSON(data) {
-		// Several JSON objects are no YAML, and JSON may be indented by tabs.
-		read = fromJSON
-	}
-	found, err := read(parts)
+	found, err := yamltext.Documents(data)
 	if err != nil {
 		return nil, err
 	}
 	var all []document
-	for _, d := range found {
+	for _, f := range found {
+		d, err := parse(f.JSON)
+		if err != nil {
+			return nil, err
+		}
+		d.repeated = append(d.repeated, f.Repeated...)
 		all = append(all, unpacked(d)...)
 	}
 	return all, nil
-}
-
-// isJSON says whether a text begins with a JSON object. A flow mapping of YAML
-// begins with a brace as well.
-func isJSON(data []byte) bool {
-	var first json.RawMessage
-	err := json.NewDecoder(bytes.NewReader(data)).Decode(&first)
-	return err == nil && bytes.HasPrefix(first, []byte("{"))
-}
-
-func fromJSON(parts [][]byte) ([]document, error) {
-	decoder := json.NewDecoder(bytes.NewReader(parts[0]))
-	var all []document
-	for {
-		var raw json.RawMessage
-		if err := decoder.Decode(&raw); errors.Is(err, io.EOF) {
-			return all, nil
-		} else if err != nil {
-			return nil, fmt.Errorf("no valid JSON after byte %d: %w", decoder.InputOffset(), err)
-		}
-		d, err := parse(raw)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, d)
-	}
-}
-
-func fromYAML(parts [][]byte) ([]document, error) {
-	var all []document
-	for _, text := range parts {
-		asJSON, err := yaml.YAMLToJSON(text)
-		if err != nil {
-			return nil, fmt.Errorf("no valid YAML: %s", plain(err))
-		}
-		if bytes.Equal(asJSON, []byte("null")) {
-			continue
-		}
-		d, err := parse(asJSON)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := yaml.YAMLToJSONStrict(text); err != nil {
-			d.repeated = append(d.repeated, plain(err))
-		}
-		all = append(all, d)
-	}
-	return all, nil
-}
-
-// split cuts a stream at the lines that begin or end documents, since the parser
-// reads one and passes over the rest. Each part begins with an empty line for every
-// line before it, so that the parser's line numbers are those of the file.
-func split(data []byte) [][]byte {
-	var parts [][]byte
-	var part []byte
-	lines := 0
-	for line := range bytes.Lines(data) {
-		lines++
-		if separates(line) {
-			parts = append(parts, part)
-			// What follows the dashes is part of the document.
-			part = append(bytes.Repeat([]byte("\n"), lines-1), bytes.TrimLeft(line[len("---"):], " \t")...)
-			continue
-		}
-		part = append(part, line...)
-	}
-	return append(parts, part)
-}
-
-// separates says whether a line is the mark of a document's begin or end.
-func separates(line []byte) bool {
-	return (bytes.HasPrefix(line, []byte("---")) || bytes.HasPrefix(line, []byte("..."))) && (len(line) == 3 || strings.ContainsRune(" \t\r\n", rune(line[3])))
-}
-
-// plain takes the parser's own preamble from an error.
-func plain(err error) string {
-	text := err.Error()
-	for _, preamble := range []string{"error converting YAML to JSON: ", "yaml: ", "unmarshal errors:\n"} {
-		text = strings.TrimPrefix(text, preamble)
-	}
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	for i := range lines {
-		lines[i] = strings.TrimSpace(lines[i])
-	}
-	return strings.Join(lines, "; ")
 }
 
 // parse reads one JSON object. Whole numbers stay whole.

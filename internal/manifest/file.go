@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -8,24 +9,26 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/manifest/yamltext"
 )
 
-// MaxBytes is the longest text that Decode reads: the API server takes no longer
-// request.
-const MaxBytes = 3 << 20
+// MaxBytes is the longest text that Decode reads, with its aliases followed: the API
+// server takes no longer request.
+const MaxBytes = yamltext.MaxBytes
 
 // File is a stream of YAML documents or JSON objects that has been read.
 type File struct{ documents []document }
 
 // Read reads a stream of YAML documents or JSON objects; lists are looked into. It
-// fails on a stream that is longer than MaxBytes or cannot be read.
+// fails on a stream that cannot be read, is longer than MaxBytes, or has more than
+// yamltext.MaxDocuments documents.
 func Read(r io.Reader) (*File, error) {
-	data, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
-	if err != nil {
+	data, err := yamltext.Load(r)
+	switch {
+	case errors.Is(err, yamltext.ErrTooLong):
+		return nil, fmt.Errorf("the manifest is %w, more than the API server takes: give only the file with the %s", err, kind)
+	case err != nil:
 		return nil, fmt.Errorf("read the manifest: %w", err)
-	}
-	if len(data) > MaxBytes {
-		return nil, fmt.Errorf("the manifest is longer than %d MiB, more than the API server takes: give only the file with the %s", MaxBytes>>20, kind)
 	}
 	all, err := documents(data)
 	if err != nil {

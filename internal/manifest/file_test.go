@@ -152,12 +152,20 @@ func TestDecodeFailsToFind(t *testing.T) {
 		{"a text", "hello", "", "a document is no object"},
 		{"no YAML", otherObjects + "a: [1\nb: 2\n", "", "no valid YAML: line 7: did not find expected ',' or ']'"},
 		{"JSON that ends too early", `{"kind":"A"} {"kind":`, "", "no valid JSON after byte 12: unexpected EOF"},
+		{"names that are too long", strings.Repeat("kind: "+strings.Repeat("A", 2000)+"\n---\n", 100), "", "95 more"},
+		{"many without a choice", strings.Join(numbered(7, valid), "---\n"), "", `"c0", "c1", "c2", "c3", "c4", 2 more: choose one by name`},
+		{"20,000 separators", strings.Repeat("---\n", 20_000), "", "there are more than 1000 documents: give only the file that is meant"},
+		{"nothing but separators", strings.Repeat("---\n", manifest.MaxBytes/4), "", "there are more than 1000 documents"},
+		{"a long text, used often", "a: &a " + strings.Repeat("a", 1000) + "\nb: [" + strings.Repeat("*a,", 100_000) + "]", "", "with its aliases followed the text is longer than 3 MiB: write fewer aliases, or shorter anchors"},
 		{"too long", strings.Repeat("# long\n", manifest.MaxBytes/7+1), "", "the manifest is longer than 3 MiB"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := manifest.Decode(strings.NewReader(test.text), test.choose)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("got %v, error %v, want an error with %q", got, err, test.want)
+				t.Fatalf("got %v, error %v, want an error with %q", got, err, test.want)
+			}
+			if n := len(err.Error()); n > 5000 {
+				t.Errorf("the error has %d bytes", n)
 			}
 		})
 	}
@@ -165,6 +173,15 @@ func TestDecodeFailsToFind(t *testing.T) {
 	if _, err := manifest.Decode(failingReader{failing}, ""); !errors.Is(err, failing) {
 		t.Errorf("error %v, want %v", err, failing)
 	}
+}
+
+// numbered returns an object under several names.
+func numbered(n int, object string) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = strings.Replace(object, "{name: checkout}", fmt.Sprintf("{name: c%d}", i), 1)
+	}
+	return all
 }
 
 type failingReader struct{ err error }

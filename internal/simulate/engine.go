@@ -53,6 +53,9 @@ func (e *engine) run() (Ending, error) {
 	limit := 8*int(e.end/w.meter.interval) + 100_000
 	for range limit {
 		w.advance(e.next())
+		if w.options.Progress != nil {
+			w.options.Progress(Elapsed(w.now))
+		}
 		ticked, err := e.moment()
 		if err != nil {
 			return "", err

@@ -141,7 +141,8 @@ func textOf(r *simulate.Result) string {
 	line("")
 	o := r.Outcome
 	line("OUTCOME")
-	line("%s after %s, in attempt %d of revision %q, with the canary at %g percent: %s", o.Phase, o.Duration, o.Attempt, o.Revision, o.Share, o.Ending)
+	line("%s at %s; %s at %s", o.Phase, o.ReachedAt, ends[o.Ending], o.Duration)
+	line("attempt %d of revision %q, with the canary at %g percent", o.Attempt, o.Revision, o.Share)
 	line("%s: %s", o.Reason, o.Message)
 	line("stable %s", traffic(o.Stable))
 	line("canary %s", traffic(o.Canary))
@@ -150,6 +151,11 @@ func textOf(r *simulate.Result) string {
 		line("note: %s", n)
 	}
 	return b.String()
+}
+
+// ends are the ways in which a simulation ends, in words.
+var ends = map[simulate.Ending]string{
+	simulate.EndSettled: "nothing more could change", simulate.EndDuration: "the scenario was over", simulate.EndLimit: "the longest time was over",
 }
 
 func moment(e *simulate.Elapsed) string {

@@ -57,6 +57,9 @@ func newJournal(w *world, interval, warmup time.Duration) *journal {
 
 // status writes down what a new status says that the one before did not.
 func (j *journal) status(w *world, before *v1alpha1.WeightedRolloutStatus, d rollout.Decision) {
+	if w.status.Phase != before.Phase {
+		j.result.Outcome.ReachedAt = Elapsed(w.now)
+	}
 	j.adjustment(w, before, d)
 	j.stages(w)
 	confirmed := w.status.Share.ConfirmedAt

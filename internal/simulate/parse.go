@@ -9,7 +9,8 @@ import (
 	"strings"
 
 	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
+
+	"github.com/weightedrollout/weightedrollout/internal/manifest/yamltext"
 )
 
 // ScenarioError says what is wrong with a scenario: the field, and what to change.
@@ -21,32 +22,42 @@ func (e *ScenarioError) Error() string { return "scenario: " + e.problem.Error()
 // Unwrap returns what is wrong, beginning with the field.
 func (e *ScenarioError) Unwrap() error { return e.problem }
 
-// ParseScenario reads a scenario in YAML or JSON. Fields that it does not know, and
-// fields that are given twice, are errors: a misspelt one would leave a test out. The
-// error is a *ScenarioError.
+// ParseScenario reads a scenario in YAML or JSON. A second document, fields that it does
+// not know, and fields that are given twice, are errors: what is passed over would leave
+// a test out. The error is a *ScenarioError; a long one is clipped.
 func ParseScenario(text []byte) (*Scenario, error) {
 	s, err := parse(text)
-	if err != nil {
-		return nil, &ScenarioError{err}
+	if err == nil {
+		return s, nil
 	}
-	return s, nil
+	if clipped := yamltext.Clip(err.Error()); clipped != err.Error() {
+		err = errors.New(clipped)
+	}
+	return nil, &ScenarioError{err}
 }
 
 func parse(text []byte) (*Scenario, error) {
-	asJSON, err := yaml.YAMLToJSON(text)
+	found, err := yamltext.Documents(text)
 	if err != nil {
-		return nil, fmt.Errorf("this is no YAML: %s", inOneLine(err))
-	}
-	if _, err := yaml.YAMLToJSONStrict(text); err != nil {
-		return nil, fmt.Errorf("%s: give every field once", inOneLine(err))
+		return nil, err
 	}
 	s := &Scenario{}
-	unknown, err := kjson.UnmarshalStrict(asJSON, s)
+	switch len(found) {
+	case 0:
+		return s, nil
+	case 1:
+	default:
+		return nil, fmt.Errorf("there are %d documents: a scenario is one, so leave the others out", len(found))
+	}
+	if repeated := found[0].Repeated; len(repeated) > 0 {
+		return nil, fmt.Errorf("%s: give every field once", strings.Join(repeated, "; "))
+	}
+	unknown, err := kjson.UnmarshalStrict(found[0].JSON, s)
 	if err != nil {
-		return nil, ofType(asJSON, err)
+		return nil, ofType(found[0].JSON, err)
 	}
 	if len(unknown) > 0 {
-		return nil, fmt.Errorf("%s: correct its name or remove it", inOneLine(errors.Join(unknown...)))
+		return nil, fmt.Errorf("%s: correct its name or remove it", inOneLine(unknown))
 	}
 	if _, err := compile(s); err != nil {
 		return nil, err
@@ -54,17 +65,13 @@ func parse(text []byte) (*Scenario, error) {
 	return s, nil
 }
 
-// inOneLine takes the parser's own preamble and the line breaks from an error.
-func inOneLine(err error) string {
-	text := err.Error()
-	for _, preamble := range []string{"error converting YAML to JSON: ", "yaml: ", "unmarshal errors:\n"} {
-		text = strings.TrimPrefix(text, preamble)
+// inOneLine puts errors in one line.
+func inOneLine(errs []error) string {
+	texts := make([]string, len(errs))
+	for i, err := range errs {
+		texts[i] = err.Error()
 	}
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	for i := range lines {
-		lines[i] = strings.TrimSpace(lines[i])
-	}
-	return strings.Join(lines, "; ")
+	return strings.Join(texts, "; ")
 }
 
 // ofType says in words that a field has a value of the wrong type.

@@ -84,8 +84,14 @@ func TestParseScenarioErrors(t *testing.T) {
 		text string
 		want []string
 	}{
-		{"traffic: [", []string{"this is no YAML"}},
+		{"traffic: [", []string{"no valid YAML: "}},
 		{"duration: 1h\nduration: 2h", []string{`line 2: key "duration" already`, "give every field once"}},
+		{"duration: 1h\n---\nduration: 2h", []string{"there are 2 documents", "leave the others out"}},
+		{"{}\n{}", []string{"there are 2 documents"}},
+		{"duration: 1h\n---\n5", []string{"there are 2 documents"}},
+		{"duration: &a " + strings.Repeat("x", 10_000) + "\ntraffic: [" + strings.Repeat("*a,", 1000) + "]", []string{"longer than 3 MiB", "write fewer aliases"}},
+		{"duration: " + strings.Repeat("x", 100_000), []string{"duration: ", "is no duration: write numbers with a unit"}},
+		{"traffic: [" + strings.Repeat("{x: 1},", 1000) + "]", []string{"unknown field", "correct its name or remove it"}},
 		{"load: []", []string{`unknown field "load"`, "correct its name or remove it"}},
 		{"traffic: [{at: 0s, rsp: 1}]", []string{`unknown field "traffic[0].rsp"`}},
 		{"Traffic: []", []string{`unknown field "Traffic"`}},
@@ -104,7 +110,7 @@ func TestParseScenarioErrors(t *testing.T) {
 		{"duration: [1]", []string{"duration:", "is no duration: write numbers with a unit"}},
 		{"traffic: [{at: 0s}]", []string{"traffic[0].rps is missing: give a number"}},
 		{"traffic: [{at: 0s, rps: -1}]", []string{"traffic[0].rps is -1", "must be from 0 to 1e+06"}},
-		{"traffic: [{at: 0s, rps: .nan}]", []string{"this is no YAML"}},
+		{"traffic: [{at: 0s, rps: .nan}]", []string{"no valid YAML: "}},
 		{`traffic: [{at: 0s, rps: "NaN"}]`, []string{"traffic[0].rps is NaN", "must be from 0"}},
 		{"traffic: [{at: 0s, rps: much}]", []string{"traffic[0].rps:", "is no number: write"}},
 		{"gateway: {delay: 2h}", []string{"gateway.delay is 2h", "must be from 0s to 1h"}},
@@ -133,7 +139,7 @@ func TestParseScenarioErrors(t *testing.T) {
 			[]string{"events[1]: canary is set again while events[0] still lasts, until 6m0s", "move one of the two"},
 		},
 	} {
-		t.Run(tc.text, func(t *testing.T) {
+		t.Run(tc.text[:min(len(tc.text), 100)], func(t *testing.T) {
 			_, err := simulate.ParseScenario([]byte(tc.text))
 			if err == nil {
 				t.Fatal("there is no error")
@@ -141,6 +147,9 @@ func TestParseScenarioErrors(t *testing.T) {
 			bad, ok := errors.AsType[*simulate.ScenarioError](err)
 			if !ok || "scenario: "+bad.Unwrap().Error() != err.Error() || strings.Contains(err.Error(), "\n") {
 				t.Errorf("it is no error of a scenario in one line: %v", err)
+			}
+			if n := len(err.Error()); n > 700 {
+				t.Errorf("the error has %d bytes", n)
 			}
 			for _, want := range append(tc.want, "scenario: ") {
 				if !strings.Contains(err.Error(), want) {
@@ -152,7 +161,7 @@ func TestParseScenarioErrors(t *testing.T) {
 }
 
 func TestParseScenarioEmpty(t *testing.T) {
-	for _, text := range []string{"", "# nothing\n", "{}", "null"} {
+	for _, text := range []string{"", "# nothing\n", "{}", "null", "---\n{}\n---\n# nothing\n"} {
 		got, err := simulate.ParseScenario([]byte(text))
 		if err != nil {
 			t.Errorf("%q: %v", text, err)

@@ -84,6 +84,9 @@ type Outcome struct {
 	State    v1alpha1.Outcome `json:"state"`
 	Revision string           `json:"revision"`
 	Attempt  int64            `json:"attempt"`
+	// ReachedAt is when the rollout came into the phase. What could still change after
+	// that lets the simulation go on.
+	ReachedAt Elapsed `json:"reachedAt"`
 	// Share is the canary's share at the end, in percent.
 	Share float64 `json:"share"`
 	// Reason and Message are those of the condition Ready.

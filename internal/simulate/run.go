@@ -33,6 +33,8 @@ type Options struct {
 	Exact bool
 	// Approve gives every approval as soon as it is awaited.
 	Approve bool
+	// Progress, if set, is told again and again how far the simulation is.
+	Progress func(Elapsed)
 }
 
 // longest is the longest time of a simulation.
@@ -107,7 +109,7 @@ func tooMany(s script, o Options) error {
 	if o.Exact || most <= maxDrawnRPS {
 		return nil
 	}
-	err := fmt.Errorf("%g requests per second are too many to pick one by one, at most %d can be: scale the traffic down, or ask for a plan, which picks none", most, maxDrawnRPS)
+	err := fmt.Errorf("%g requests per second are too many to pick one by one, at most %d can be: scale the traffic down, or ask for an exact simulation, which picks none", most, maxDrawnRPS)
 	if o.RPS > 0 {
 		return err
 	}

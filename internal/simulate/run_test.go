@@ -84,6 +84,74 @@ func TestRunLeavesItsInputsAlone(t *testing.T) {
 	}
 }
 
+// TestProgress shows that a simulation tells how far it is, up to its end, and that
+// this changes nothing.
+func TestProgress(t *testing.T) {
+	var told []simulate.Elapsed
+	r := run(t, quickSpec(), nil, simulate.Options{Seed: 3, Progress: func(e simulate.Elapsed) { told = append(told, e) }})
+	if len(told) < len(r.Samples) || !slices.IsSorted(told) || told[len(told)-1] != r.Outcome.Duration {
+		t.Errorf("%d times it told of %v", len(told), told)
+	}
+	if diff := cmp.Diff(run(t, quickSpec(), nil, simulate.Options{Seed: 3}), r); diff != "" {
+		t.Errorf("-without +with:\n%s", diff)
+	}
+}
+
+// TestWarmupSparesRequests shows on the story of a cold start what the warm-up is for:
+// while the pods are cold, fewer requests meet them.
+func TestWarmupSparesRequests(t *testing.T) {
+	with := play(t, "cold-start", simulate.Options{Exact: true})
+	spec := rolloutIn(t, "cold-start")
+	spec.Ramp.Warmup.InitialPercent = "100"
+	scenario, err := simulate.ParseScenario(read(t, "testdata/cold-start.scenario.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	without := run(t, spec, scenario, simulate.Options{Exact: true})
+	// From 0:01 to 0:09 the pods are cold.
+	failed := func(r *simulate.Result) (n float64) {
+		for _, s := range r.Samples {
+			if s.At <= at(9*time.Minute) {
+				n += s.Canary.Failed
+			}
+		}
+		return n
+	}
+	if a, b := failed(with), failed(without); a == 0 || b < 3*a {
+		t.Errorf("%g requests fail with the warm-up, and %g without: want three times as many", a, b)
+	}
+	var cold, warm float64
+	for _, s := range with.Samples {
+		switch s.At {
+		case at(8 * time.Minute):
+			cold = s.Canary.Latency
+		case at(10 * time.Minute):
+			warm = s.Canary.Latency
+		}
+	}
+	if cold < 0.4 || cold > 0.5 || warm > 0.3 {
+		t.Errorf("the response times are %gs while cold and %gs when warm", cold, warm)
+	}
+}
+
+// TestReachedAt shows that a rollback has its own time, and not that at which the
+// simulation stops.
+func TestReachedAt(t *testing.T) {
+	r := run(t, quickSpec(), &simulate.Scenario{
+		Canary: simulate.Track{ErrorPercent: []simulateStep[v1alpha1.Percent]{{At: "5m", Value: "30", For: "1h"}}},
+	}, simulate.Options{})
+	var rolledBack simulate.Elapsed
+	for _, e := range r.Events {
+		if e.Reason == v1alpha1.ReasonRolledBack {
+			rolledBack = e.At
+		}
+	}
+	o := r.Outcome
+	if o.Phase != v1alpha1.PhaseRolledBack || rolledBack == 0 || o.ReachedAt != rolledBack || o.Duration < at(65*time.Minute) {
+		t.Errorf("%s at %s, the event is at %s, and it stopped at %s", o.Phase, o.ReachedAt, rolledBack, o.Duration)
+	}
+}
+
 func TestRunErrors(t *testing.T) {
 	bad := func(change func(*v1alpha1.WeightedRolloutSpec)) *v1alpha1.WeightedRolloutSpec {
 		spec := quickSpec()
