@@ -13,9 +13,10 @@ func (d *draft) degradedNow() bool {
 }
 
 // soakClock stops the soak's clock while the canary is degraded, whatever else holds
-// the rollout. It decides nothing itself.
+// the rollout. Before the share is confirmed there is no soak. It decides nothing
+// itself.
 func soakClock(d *draft) bool {
-	if d.known {
+	if d.known && d.confirmed() {
 		d.stopClock(d.degradedNow())
 	}
 	return false

@@ -128,6 +128,24 @@ func TestSoakStandsStillWhilePaused(t *testing.T) {
 	}
 }
 
+// TestNoSoakBeforeTheConfirmation: a gateway that takes hours to confirm a share under
+// which the canary is degraded adds nothing to the soak.
+func TestNoSoakBeforeTheConfirmation(t *testing.T) {
+	w := newWorld(t, defaultSpec())
+	w.runFor(30 * time.Second)
+	w.gateway.silent = true
+	w.feel("canary", degraded)
+	w.runFor(6 * time.Hour)
+	w.gateway.silent = false
+	w.feel("canary", good)
+	w.until(time.Hour, "it soaks at 1 percent", w.atShare("1"))
+	began := w.at
+	w.until(2*time.Hour, "the next stage begins", w.atShare("2"))
+	if soaked := w.at.Sub(began); soaked > 40*time.Minute {
+		t.Errorf("soaked for %s", soaked)
+	}
+}
+
 // TestNobodyWatchesForAnotherOwner: what was measured while another rollout managed the
 // rule proves nothing.
 func TestNobodyWatchesForAnotherOwner(t *testing.T) {

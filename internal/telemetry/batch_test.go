@@ -49,7 +49,7 @@ func TestPresetReplies(t *testing.T) {
 		"stale":          {matrix(ok, []string{kindLabel, kindNewest, "old"}), v1alpha1.ReasonStale, "older"},
 		"of the future":  {matrix(ok, []string{kindLabel, kindNewest, "future"}), v1alpha1.ReasonStale, "clock"},
 		"time NaN":       {matrix(ok, []string{kindLabel, kindNewest, "NaN"}), v1alpha1.ReasonNoData, "no"},
-		"count NaN":      {matrix([]string{"code", "200", "NaN"}, now), v1alpha1.ReasonUnsupportedResult, "impossible"},
+		"count NaN":      {matrix([]string{"code", "200", "NaN"}, now), v1alpha1.ReasonNoData, "NaN"},
 		"gRPC":           {matrix(ok, now, []string{"code", "14", "10"}), v1alpha1.ReasonUnsupportedResult, `"14"`},
 		"no code":        {matrix(now, []string{"10"}), v1alpha1.ReasonUnsupportedResult, `""`},
 		"not a matrix":   {body(`{"status":"success","data":{"resultType":"vector","result":[]}}`), v1alpha1.ReasonUnsupportedResult, "list of series"},
