@@ -37,23 +37,12 @@ func RampLimitsFrom(ramp v1alpha1.Ramp, stages []v1alpha1.Stage) (RampLimits, er
 		MaxIncrease: defaultMaxIncrease,
 		MaxChange:   defaultMaxChangePercent,
 	}
-	for _, field := range []struct {
-		name string
-		text v1alpha1.Percent
-		into *Share
-	}{
-		{"ramp.minIncrease", ramp.MinIncrease, &limits.MinIncrease},
-		{"ramp.maxIncrease", ramp.MaxIncrease, &limits.MaxIncrease},
-		{"ramp.maxChangePercent", ramp.MaxChangePercent, &limits.MaxChange},
-	} {
-		if field.text == "" {
-			continue
-		}
-		share, err := ShareFrom(field.text)
-		if err != nil {
-			return RampLimits{}, fmt.Errorf("%s: %w", field.name, err)
-		}
-		*field.into = share
+	if err := readShares(
+		shareField{"ramp.minIncrease", ramp.MinIncrease, &limits.MinIncrease},
+		shareField{"ramp.maxIncrease", ramp.MaxIncrease, &limits.MaxIncrease},
+		shareField{"ramp.maxChangePercent", ramp.MaxChangePercent, &limits.MaxChange},
+	); err != nil {
+		return RampLimits{}, err
 	}
 	if limits.MinIncrease <= ShareNone {
 		return RampLimits{}, fmt.Errorf("ramp.minIncrease must be above 0, or the share would never rise")
@@ -71,6 +60,28 @@ func RampLimitsFrom(ramp v1alpha1.Ramp, stages []v1alpha1.Stage) (RampLimits, er
 		limits.WholePoints = limits.WholePoints && share.Whole()
 	}
 	return limits, nil
+}
+
+// shareField is a percentage of the spec by its name, and where its value goes.
+type shareField struct {
+	name string
+	text v1alpha1.Percent
+	into *Share
+}
+
+// readShares reads the fields that are not empty.
+func readShares(fields ...shareField) error {
+	for _, f := range fields {
+		if f.text == "" {
+			continue
+		}
+		share, err := ShareFrom(f.text)
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.name, err)
+		}
+		*f.into = share
+	}
+	return nil
 }
 
 // Cap returns the largest raise from present: MaxChange of it, no more than

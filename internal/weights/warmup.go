@@ -27,25 +27,17 @@ type Warmup struct {
 // default. It fails, naming the field, on a text that is no percentage and on 0.
 func WarmupFrom(spec v1alpha1.Warmup) (Warmup, error) {
 	w := Warmup{Initial: defaultInitial, Increment: defaultIncrement}
-	for _, field := range []struct {
-		name string
-		text v1alpha1.Percent
-		into *Share
-	}{
-		{"ramp.warmup.initialPercent", spec.InitialPercent, &w.Initial},
-		{"ramp.warmup.incrementPercent", spec.IncrementPercent, &w.Increment},
-	} {
-		if field.text == "" {
-			continue
-		}
-		share, err := ShareFrom(field.text)
-		if err != nil {
-			return Warmup{}, fmt.Errorf("%s: %w", field.name, err)
-		}
-		if share <= ShareNone {
-			return Warmup{}, fmt.Errorf("%s must be above 0, or the canary would never warm up", field.name)
-		}
-		*field.into = share
+	if err := readShares(
+		shareField{"ramp.warmup.initialPercent", spec.InitialPercent, &w.Initial},
+		shareField{"ramp.warmup.incrementPercent", spec.IncrementPercent, &w.Increment},
+	); err != nil {
+		return Warmup{}, err
+	}
+	switch {
+	case w.Initial <= ShareNone:
+		return Warmup{}, fmt.Errorf("ramp.warmup.initialPercent must be above 0, or the canary would never warm up")
+	case w.Increment <= ShareNone:
+		return Warmup{}, fmt.Errorf("ramp.warmup.incrementPercent must be above 0, or the canary would never warm up")
 	}
 	return w, nil
 }
