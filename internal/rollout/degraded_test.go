@@ -164,3 +164,39 @@ func TestNobodyWatchesForAnotherOwner(t *testing.T) {
 		t.Errorf("confirmed at %v, before it was watched again at %v", c, back)
 	}
 }
+
+// TestAnotherSumIsAnotherShare: beside a third backend two sums can stand for the same
+// share, and one of them gives the canary nothing. What was measured under one proves
+// nothing under the other.
+func TestAnotherSumIsAnotherShare(t *testing.T) {
+	w := newWorld(t, smallSpec())
+	w.until(time.Hour, "it soaks at 10 percent", w.atShare("10"))
+	other := int32(0)
+	hr := w.routes[0].stored.DeepCopy()
+	hr.Spec.Rules[1].BackendRefs = append(hr.Spec.Rules[1].BackendRefs, backendRef("web-other", &other))
+	w.store(w.routes[0], hr)
+	w.edit(0, weightsOf(2, 0), "kubectl-edit")
+	w.runFor(5 * time.Minute)
+	w.edit(0, weightsOf(9, 1), "kubectl-edit")
+	edited := w.at
+	w.runFor(3 * time.Minute)
+	if c := w.status().Share.ConfirmedAt; *w.status().Share.Desired != "10" || c == nil || c.Before(&metav1.MicroTime{Time: edited}) {
+		t.Errorf("%s percent, confirmed at %v, before the edit at %v", *w.status().Share.Desired, c, edited)
+	}
+}
+
+// TestTamperedUnderBrokenPlan: a record that was tampered with is not carried out, even
+// while the plan that it breaks cannot be read.
+func TestTamperedUnderBrokenPlan(t *testing.T) {
+	w := newWorld(t, defaultSpec())
+	w.until(time.Hour, "it soaks at 1 percent", w.atShare("1"))
+	w.change(func(s *v1alpha1.WeightedRolloutSpec) { s.Plan.Stages = nil })
+	w.settle()
+	tampered := v1alpha1.Percent("73")
+	w.status().Share.Desired, w.status().Share.ConfirmedAt = &tampered, nil
+	w.edit(0, weightsOf(20, 80), "kubectl-edit")
+	w.runFor(time.Minute)
+	if got := w.live(0); *got.canary > 1 {
+		t.Errorf("the canary has %s", got)
+	}
+}

@@ -1,7 +1,10 @@
 package rollout
 
 import (
+	"slices"
+
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/route"
 	"github.com/weightedrollout/weightedrollout/internal/weights"
 )
 
@@ -12,6 +15,10 @@ import (
 func driftHealed(d *draft) bool {
 	if !d.known {
 		return false
+	}
+	if most := d.recordedStage(); d.status.Stage != nil && d.status.Outcome == v1alpha1.OutcomeInProgress && d.share > most {
+		d.event(true, v1alpha1.ReasonDrift, "status.share.desired is %s percent, more than the stage's %s: the record was changed by another hand, and is set to %s", percent(d.share), percent(most), percent(most))
+		d.forceShare(most)
 	}
 	lowest, writer, higher, rewritten := d.drift()
 	switch {
@@ -33,15 +40,15 @@ func driftHealed(d *draft) bool {
 	return false
 }
 
-// sharedAnew tells whether a route was edited since its confirmation and its weights
-// only come near the share: with a coarse sum, two pairs of weights that divide the
-// traffic differently can both stand for it.
+// sharedAnew tells whether a route with a third backend was edited since its
+// confirmation: with another sum, two pairs of weights that divide the traffic
+// differently can both stand for the same share.
 func (d *draft) sharedAnew() bool {
 	for i, r := range d.obs.Routes {
 		if !r.Found || r.Inspection.Problem != nil || r.Generation == d.routeStatus(i).Generation {
 			continue
 		}
-		if low, high := r.Inspection.Observed(); low != d.share || high != d.share {
+		if slices.ContainsFunc(r.Inspection.Rules, func(m route.ManagedRule) bool { return m.Others }) {
 			return true
 		}
 	}
@@ -94,7 +101,25 @@ func (d *draft) pending(i int) bool {
 		return false
 	}
 	from, to := d.tested(weights.Share(bp)), d.tested(d.share)
-	return to <= from || d.planErr != nil || to-from <= d.largestRaise(from)
+	switch {
+	case to <= from:
+		return true
+	case d.planErr != nil:
+		return true
+	}
+	return to-from <= d.largestRaise(from)
+}
+
+// recordedStage is the weight of the present stage as it was when the stage began.
+func (d *draft) recordedStage() weights.Share {
+	if d.status.Stage == nil {
+		return weights.ShareNone
+	}
+	share, err := weights.ShareFrom(d.status.Stage.Weight)
+	if err != nil {
+		return weights.ShareNone
+	}
+	return share
 }
 
 // largestRaise is the most by which the track under test may be raised at once. What
