@@ -186,6 +186,9 @@ func (d *draft) refuseFinish() string {
 	if d.known && d.status.Outcome != v1alpha1.OutcomePromoted {
 		return "only a promoted revision can be finished"
 	}
+	if d.known && d.share < weights.ShareAll {
+		return fmt.Sprintf("the canary is recorded with %s percent, and the traffic returns from 100", percent(d.share))
+	}
 	if !d.known && d.status.Attempt > 0 {
 		return "the record in status does not add up; retry starts again at 0 percent"
 	}

@@ -200,3 +200,18 @@ func TestTamperedUnderBrokenPlan(t *testing.T) {
 		t.Errorf("the canary has %s", got)
 	}
 }
+
+// TestFinishStartsAtEverything: a record that was tampered with does not let stable skip
+// the ramp.
+func TestFinishStartsAtEverything(t *testing.T) {
+	w := newWorld(t, smallSpec())
+	w.object.spec.Plan.Stages = w.object.spec.Plan.Stages[:2]
+	w.until(24*time.Hour, "it is promoted", w.reason(v1alpha1.ReasonPromoted))
+	tampered := v1alpha1.Percent("73")
+	w.status().Share.Desired = &tampered
+	w.say(v1alpha1.VerbFinish)
+	w.settle()
+	if c := w.status().Command; c.Accepted || w.status().Outcome == v1alpha1.OutcomeReturning {
+		t.Errorf("%s, command %+v", w.status().Outcome, c)
+	}
+}
