@@ -3,6 +3,7 @@ package testbed
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -100,6 +101,30 @@ func TestChildrenDieWithTheLauncher(t *testing.T) {
 	}
 	if state, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || state.Signal() != syscall.SIGKILL {
 		t.Errorf("it ended with %v, want killed", p.cmd.ProcessState)
+	}
+}
+
+// The process's first thread never ends before the process, so that no launcher may
+// run on it, whichever thread the scheduler offers.
+func TestLauncherIsNeverOnTheFirstThread(t *testing.T) {
+	for i := range 100 {
+		l := newLauncher()
+		cmd := exec.CommandContext(t.Context(), "sleep", "600")
+		if err := l.start(cmd); err != nil {
+			t.Fatal(err)
+		}
+		l.close()
+		done := make(chan struct{})
+		go func() {
+			_ = cmd.Wait() // it was killed
+			close(done)
+		}()
+		select {
+		case <-done:
+		case <-time.After(30 * time.Second):
+			_ = cmd.Process.Kill()
+			t.Fatalf("child %d outlived the thread that started it", i)
+		}
 	}
 }
 

@@ -1,6 +1,9 @@
 package testbed
 
-import "syscall"
+import (
+	"os"
+	"syscall"
+)
 
 // childAttributes puts a child into a process group of its own, so that Ctrl-C
 // in a terminal reaches only the parent, which then stops its children in order;
@@ -8,3 +11,6 @@ import "syscall"
 func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
+
+// onFirstThread tells whether the calling thread is the process's first one.
+func onFirstThread() bool { return syscall.Gettid() == os.Getpid() }

@@ -6,3 +6,5 @@ import "syscall"
 
 // childAttributes lets the package compile; Start refuses to run elsewhere.
 func childAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{} }
+
+func onFirstThread() bool { return false }

@@ -16,15 +16,31 @@ type launcher struct {
 
 func newLauncher() *launcher {
 	l := &launcher{jobs: make(chan func())}
-	go func() {
-		// Never unlocked: when this goroutine ends its thread ends too, and with
-		// it every child that is still there.
-		runtime.LockOSThread()
-		for job := range l.jobs {
-			job()
-		}
-	}()
+	ready := make(chan struct{})
+	go l.run(ready)
+	<-ready
 	return l
+}
+
+// run carries out the jobs on a thread of its own, once it has one.
+func (l *launcher) run(ready chan<- struct{}) {
+	// Never unlocked: when this goroutine ends its thread ends too, and with it every
+	// child that is still there.
+	runtime.LockOSThread()
+	if onFirstThread() {
+		// The process's first thread does not end before the process does. While this
+		// goroutine holds it, another one gets another thread.
+		next := make(chan struct{})
+		go l.run(next)
+		<-next
+		runtime.UnlockOSThread()
+		close(ready)
+		return
+	}
+	close(ready)
+	for job := range l.jobs {
+		job()
+	}
 }
 
 // start starts a command. It must not be called after close.
