@@ -67,6 +67,9 @@ const (
 	// ReasonNoMetricsAddress: set health.prometheus.address, or start the controller
 	// with --prometheus-address.
 	ReasonNoMetricsAddress = "NoMetricsAddress"
+	// ReasonMetricsAddressNotAllowed: the controller was not started to ask this metrics
+	// server; use one that --metrics-address-allow lists, or have it listed.
+	ReasonMetricsAddressNotAllowed = "MetricsAddressNotAllowed"
 	// ReasonRouteMissing: the route does not exist; create it or correct its name.
 	ReasonRouteMissing = "RouteMissing"
 	// ReasonNoMatchingRule: no rule of the route holds both backends.
@@ -141,6 +144,13 @@ const (
 	// ReasonTrendingUp: no limit is exceeded yet, but the response times rise so that
 	// latency.max will be by the time of the next step.
 	ReasonTrendingUp = "TrendingUp"
+	// ReasonWorseThanStable: the canary's requests fail, or are slow, more often than
+	// those of stable, beyond doubt. It is Unhealthy at once.
+	ReasonWorseThanStable = "WorseThanStable"
+	// ReasonNotProven: health.require is NotWorse, and it is not proven yet that the
+	// canary is not worse than stable. The message says about how many requests that
+	// takes.
+	ReasonNotProven = "NotProven"
 	// ReasonAwaitingWindow: no full window has passed since the share was confirmed.
 	ReasonAwaitingWindow = "AwaitingWindow"
 	// ReasonNoData: the query gave no series, or NaN.
@@ -181,6 +191,9 @@ const (
 	ReasonCommandAccepted = "CommandAccepted"
 	// ReasonCommandIgnored: a command did not apply; the message says why.
 	ReasonCommandIgnored = "CommandIgnored"
+	// ReasonMetricsNotVerified: the metrics server's certificate is not verified, since
+	// health.prometheus.tls.insecureSkipVerify is true.
+	ReasonMetricsNotVerified = "MetricsNotVerified"
 	// ReasonVerdictChanged: the verdict on the canary changed.
 	ReasonVerdictChanged = "VerdictChanged"
 )

@@ -83,6 +83,16 @@ type WeightedRolloutStatus struct {
 	// +optional
 	Verdict *VerdictStatus `json:"verdict,omitempty"`
 
+	// noDataSince is since when there has been no verdict for want of data, after there
+	// was one, or because the metrics cannot be read. Absent otherwise.
+	// +optional
+	NoDataSince *metav1.MicroTime `json:"noDataSince,omitempty"`
+
+	// comparison is what the earlier shares of this attempt have shown of the canary
+	// beside stable. It is brought up to date with every change of the share.
+	// +optional
+	Comparison *ComparisonStatus `json:"comparison,omitempty"`
+
 	// command is the last command that was read from the annotation.
 	// +optional
 	Command *CommandStatus `json:"command,omitempty"`
@@ -314,7 +324,8 @@ const (
 	// VerdictDegraded says that a limit is exceeded, but not yet for long enough to act,
 	// or that a target is missed, or that the health score is low.
 	VerdictDegraded VerdictState = "Degraded"
-	// VerdictUnhealthy says that a limit has been exceeded for onUnhealthy.for.
+	// VerdictUnhealthy says that a limit has been exceeded for onUnhealthy.for, or that
+	// the canary is proven to be worse than stable.
 	VerdictUnhealthy VerdictState = "Unhealthy"
 	// VerdictUnknown says that nothing can be said, and why.
 	VerdictUnknown VerdictState = "Unknown"
@@ -346,6 +357,25 @@ type VerdictStatus struct {
 	// at is when the verdict was first this one.
 	// +optional
 	At *metav1.MicroTime `json:"at,omitempty"`
+}
+
+// ComparisonStatus is the record of the comparison with stable, which is one test
+// over the whole attempt. The texts are the controller's own: natural logarithms of
+// the parts of the test's wealth, separated by blanks.
+type ComparisonStatus struct {
+	// errors compares failed requests.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Errors string `json:"errors,omitempty"`
+
+	// slow compares requests that took longer than latency.max.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Slow string `json:"slow,omitempty"`
+
+	// through is the end of the evidence that is in it.
+	// +optional
+	Through *metav1.MicroTime `json:"through,omitempty"`
 }
 
 // CommandStatus is the last command that was read.

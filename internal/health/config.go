@@ -178,13 +178,13 @@ func parseDuration(name string, text v1alpha1.Duration, lowest, highest time.Dur
 
 func (c *Config) parsePreset(h *v1alpha1.Health) error {
 	switch h.Preset {
-	case v1alpha1.PresetTraefik:
+	case v1alpha1.PresetTraefik, v1alpha1.PresetIstio, v1alpha1.PresetLinkerd, v1alpha1.PresetPods:
 	case "":
 		if h.ErrorRate != nil || h.Latency != nil {
 			return errors.New("health.preset is required by health.errorRate and health.latency")
 		}
 	default:
-		return fmt.Errorf("health.preset: %q is not known; use Traefik", string(h.Preset))
+		return fmt.Errorf("health.preset: %q is not known; use Traefik, Istio, Linkerd or Pods", string(h.Preset))
 	}
 	if err := c.parseErrorRate(h.ErrorRate); err != nil {
 		return err

@@ -67,6 +67,10 @@ type Reading struct {
 	// NewestSample is the time of the newest sample, whether in the window or not.
 	// Zero: there is none, and then nothing is known.
 	NewestSample time.Time
+	// OldestSample is the time of the oldest sample that the counts start from: the
+	// last one at or before the window's start. Zero: not known, and then the window's
+	// start stands for it.
+	OldestSample time.Time
 	// Problem, when set, says why the reading cannot be used.
 	Problem *Problem
 }
