@@ -27,7 +27,7 @@ SUMMARY    = $(BIN)/testsummary -stream /test/e2e
 ##@ Try it
 
 .PHONY: demo
-demo: ## Run a canary rollout here: SCENARIO=good|bad for one of the two, DEMO_KEEP=1 to leave it running.
+demo: ## Run three canary rollouts here: SCENARIO=good|bad|slow for one of them, DEMO_KEEP=1 to leave it running.
 	@$(BUILD) $(TOOLS) manager demo
 	@exec bin/demo --bin bin $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(filter-out 0,$(DEMO_KEEP)),--keep)
 
@@ -83,6 +83,10 @@ fuzz: ## Run each fuzz function for FUZZTIME (30s).
 .PHONY: bench
 bench: ## Run the benchmarks.
 	go test -run '^$$' -bench . -benchmem ./internal/...
+
+.PHONY: bench-health
+bench-health: ## Measure false rollbacks and missed canaries, beside other tools' rules.
+	go run ./test/bench/health
 
 .PHONY: gcc
 gcc:

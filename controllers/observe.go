@@ -132,10 +132,10 @@ func (r *Reconciler) specProblem(wr *v1alpha1.WeightedRollout) *route.Problem {
 	if _, err := health.ConfigFrom(wr.Spec.Health, wr.Spec.OnUnhealthy.For); err != nil {
 		return &route.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: err.Error()}
 	}
-	if wr.Spec.Health.Disabled || r.PrometheusAddress != "" || (wr.Spec.Health.Prometheus != nil && wr.Spec.Health.Prometheus.Address != "") {
-		return nil
+	if p := r.Evidence.Problem(wr.Spec.Health); p != nil {
+		return &route.Problem{Reason: p.Reason, Message: p.Message}
 	}
-	return &route.Problem{Reason: v1alpha1.ReasonNoMetricsAddress, Message: "set spec.health.prometheus.address, or start the controller with --prometheus-address"}
+	return nil
 }
 
 // observeHealth says what to measure, and reads the verdict.
@@ -149,6 +149,7 @@ func (r *Reconciler) observeHealth(wr *v1alpha1.WeightedRollout, obs *observatio
 		Key: key, UID: wr.UID, Attempt: wr.Status.Attempt, Route: wr.Spec.Routes[0].Name,
 		Stable: *wr.Spec.Stable, Canary: *wr.Spec.Canary, Health: wr.Spec.Health, For: wr.Spec.OnUnhealthy.For,
 		Subject: rollout.Subject(&wr.Status), ConfirmedAt: rollout.MeasuredFrom(&wr.Status),
+		Unopposed: rollout.Unopposed(&wr.Status), Cold: rollout.Cold(&wr.Status), Compared: rollout.Compared(&wr.Status),
 	})
 	obs.Verdict = rollout.Admit(r.Evidence.Verdict(key), &wr.Status)
 }

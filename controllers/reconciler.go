@@ -32,6 +32,8 @@ type Evidence interface {
 	Forget(types.NamespacedName)
 	// Verdict returns the present verdict.
 	Verdict(types.NamespacedName) health.Verdict
+	// Problem says why the metrics server of a spec cannot be asked, or is nil.
+	Problem(*v1alpha1.Health) *health.Problem
 }
 
 // Reconciler reconciles WeightedRollouts.
@@ -48,8 +50,6 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Confirm says what counts as a gateway's confirmation of a route.
 	Confirm route.ConfirmMode
-	// PrometheusAddress is used by rollouts that name none; it may be empty.
-	PrometheusAddress string
 
 	writes      writeLog
 	writeErrors errorLog

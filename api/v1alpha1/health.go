@@ -122,6 +122,7 @@ type Health struct {
 // The rule is one of the whole, since a rule of the address alone would repeat a
 // password that must not be in it.
 //
+// +kubebuilder:validation:XValidation:rule="!has(self.bearerToken) || !has(self.basicAuth)",message="health.prometheus.bearerToken and basicAuth exclude each other: remove one of them"
 // +kubebuilder:validation:XValidation:rule="!has(self.address) || size(self.address) == 0 || (self.address.matches('^https?://[^@?#]+$') && isURL(self.address) && size(url(self.address).getHostname()) > 0)",fieldPath=".address",message="health.prometheus.address must be an http or https URL without user name, password or query, such as http://prometheus.monitoring:9090"
 type Prometheus struct {
 	// address is the server's base URL, such as http://prometheus.monitoring:9090,

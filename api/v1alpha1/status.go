@@ -194,14 +194,14 @@ type StageStatus struct {
 	// +optional
 	ScaledBack bool `json:"scaledBack,omitempty"`
 
-	// degradedSince is when the soak's clock stopped, since the canary is degraded.
-	// Absent while it runs.
+	// clockStoppedSince is when the soak's clock stopped, since the canary is degraded
+	// or the metrics do not let it be judged. Absent while it runs.
 	// +optional
-	DegradedSince *metav1.MicroTime `json:"degradedSince,omitempty"`
+	ClockStoppedSince *metav1.MicroTime `json:"clockStoppedSince,omitempty"`
 
-	// degradedFor is how long the soak's clock has stood still at the present share.
+	// clockStoppedFor is how long the soak's clock has stood still at the present share.
 	// +optional
-	DegradedFor string `json:"degradedFor,omitempty"`
+	ClockStoppedFor string `json:"clockStoppedFor,omitempty"`
 }
 
 // WarmupStatus says how far a cold canary has warmed up.

@@ -52,6 +52,10 @@ health:
   minRampRequests: 20
   errorRate: {maxPercent: 1, penalty: 2}
   degradedBelow: "0.9"
+  confidence: 95
+  require: NoBreach
+  onNoData: Hold
+  noDataTimeout: 1h
 onUnhealthy: {action: Rollback, for: 1m}
 promotion: {mode: Await}
 onDelete: Restore
@@ -169,7 +173,7 @@ func TestRejected(t *testing.T) {
 		{"health that is not disabled and has no check", `health: {errorRate: null, disabled: false}`, "spec.health", noCheck},
 		{"errorRate without preset", `health: {preset: null}`, "spec.health", noPreset},
 		{"latency without preset", `health: {preset: null, errorRate: null, latency: {max: 500ms}}`, "spec.health", noPreset},
-		{"unknown preset", `health: {preset: Istio}`, "spec.health.preset", `supported values: "Traefik"`},
+		{"unknown preset", `health: {preset: Nginx}`, "spec.health.preset", `supported values: "Traefik", "Istio", "Linkerd", "Pods"`},
 		{"maxPercent missing", `health: {errorRate: {maxPercent: null}}`, "spec.health.errorRate", `maxPercent is required: give the highest error rate in percent that is still acceptable, such as 1 or "0.5"`},
 		{"maxPercent with a percent sign", `health: {errorRate: {maxPercent: "1%"}}`, "spec.health.errorRate.maxPercent", notPercent},
 		{"latency without max", `health: {latency: {percentile: 99}}`, "spec.health.latency", `max is required: give the longest acceptable response time at the percentile, such as 500ms`},
@@ -195,6 +199,19 @@ func TestRejected(t *testing.T) {
 		{"latency.penalty -1", `health: {latency: {max: 500ms, penalty: -1}}`, "spec.health.latency.penalty", `latency.penalty must be from 0 to 3, such as "0.5"`},
 		{"degradedBelow 0.1", `health: {degradedBelow: "0.1"}`, "spec.health.degradedBelow", `health.degradedBelow must be from 0.2, the lowest score, to 1, such as "0.9"`},
 		{"degradedBelow 2", `health: {degradedBelow: 2}`, "spec.health.degradedBelow", `health.degradedBelow must be from 0.2`},
+		{"errorRate.maxAboveStablePercent 0", `health: {errorRate: {maxAboveStablePercent: 0}}`, "spec.health.errorRate.maxAboveStablePercent", `errorRate.maxAboveStablePercent must be above 0, such as "0.5"`},
+		{"errorRate.maxAboveStablePercent with a percent sign", `health: {errorRate: {maxAboveStablePercent: "1%"}}`, "spec.health.errorRate.maxAboveStablePercent", notPercent},
+		{"latency.maxRatioToStable 1", `health: {latency: {max: 500ms, maxRatioToStable: 1}}`, "spec.health.latency.maxRatioToStable", `latency.maxRatioToStable must be above 1 and at most 100, such as "1.2"`},
+		{"latency.maxRatioToStable 0.5", `health: {latency: {max: 500ms, maxRatioToStable: "0.5"}}`, "spec.health.latency.maxRatioToStable", `latency.maxRatioToStable must be above 1`},
+		{"confidence 100", `health: {confidence: 100}`, "spec.health.confidence", `health.confidence must be from 80 to "99.9" percent, such as 95`},
+		{"confidence 79.99", `health: {confidence: "79.99"}`, "spec.health.confidence", `health.confidence must be from 80`},
+		{"confidence as a part", `health: {confidence: "0.95"}`, "spec.health.confidence", `health.confidence must be from 80`},
+		{"a requirement that is not known", `health: {require: Better}`, "spec.health.require", `supported values: "NoBreach", "NotWorse"`},
+		{"NotWorse without requests", `health: {require: NotWorse, errorRate: null, checks: [{name: a, query: up, max: 1}]}`, "spec.health", `health.require NotWorse compares requests with those of stable: set health.errorRate or health.latency, or require NoBreach`},
+		{"onNoData that is not known", `health: {onNoData: Promote}`, "spec.health.onNoData", `supported values: "Hold", "Rollback"`},
+		{"noDataTimeout 0s", `health: {noDataTimeout: 0s}`, "spec.health.noDataTimeout", `health.noDataTimeout must be a duration from 1s to 720h, such as 1h`},
+		{"importance -1", `health: {checks: [{name: a, query: up, max: 1, importance: -1}]}`, check + ".importance", `importance must be from 0 to 100, such as "0.5"`},
+		{"importance 101", `health: {checks: [{name: a, query: up, max: 1, importance: 101}]}`, check + ".importance", `importance must be from 0 to 100`},
 		{"an action that is not known", `onUnhealthy: {action: Explode}`, "spec.onUnhealthy.action", `supported values: "Rollback", "Pause", "Break"`},
 		{"cooldown without Break", `onUnhealthy: {cooldown: 5m}`, "spec.onUnhealthy", `onUnhealthy.cooldown and onUnhealthy.maxTrips belong to action Break: set action: Break, or remove them`},
 		{"maxTrips without Break", `onUnhealthy: {action: Pause, maxTrips: 2}`, "spec.onUnhealthy", `onUnhealthy.cooldown and onUnhealthy.maxTrips belong to action Break`},
@@ -226,6 +243,18 @@ func TestRejected(t *testing.T) {
 		{"address without a host", `health: {prometheus: {address: "http://:9090"}}`, "spec.health.prometheus.address", badAddress},
 		{"address with a port that is none", `health: {prometheus: {address: "http://prometheus:web"}}`, "spec.health.prometheus.address", badAddress},
 		{"address with another scheme", `health: {prometheus: {address: "ftp://prometheus"}}`, "spec.health.prometheus.address", badAddress},
+		{"a Secret without a key", `health: {prometheus: {bearerToken: {name: metrics}}}`, "spec.health.prometheus.bearerToken.key", `Required value`},
+		{"a Secret whose name is none", `health: {prometheus: {bearerToken: {name: "a/b", key: token}}}`, "spec.health.prometheus.bearerToken.name", `must be the name of a Secret in the rollout's own namespace: lower-case letters, digits, '-' and '.'`},
+		{"a key that is none", `health: {prometheus: {bearerToken: {name: a, key: "a b"}}}`, "spec.health.prometheus.bearerToken.key", `must be a key of the Secret: letters, digits, '-', '_' and '.'`},
+		{"two kinds of credentials", `health: {prometheus: {bearerToken: {name: a, key: b}, basicAuth: {username: {name: a, key: b}, password: {name: a, key: b}}}}`, "spec.health.prometheus", `health.prometheus.bearerToken and basicAuth exclude each other: remove one of them`},
+		{"a header without a value", `health: {prometheus: {headers: [{name: X-Scope-OrgID}]}}`, "spec.health.prometheus.headers[0]", `a header needs either value or valueFrom`},
+		{"a header with two values", `health: {prometheus: {headers: [{name: X-Scope-OrgID, value: a, valueFrom: {name: a, key: b}}]}}`, "spec.health.prometheus.headers[0]", `a header needs either value or valueFrom`},
+		{"credentials as a header", `health: {prometheus: {headers: [{name: AUTHORIZATION, value: a}]}}`, "spec.health.prometheus.headers[0].name", `this header cannot be set here: credentials belong into bearerToken or basicAuth, and the others are the client's own`},
+		{"a header with a line break", `health: {prometheus: {headers: [{name: X-A, value: "a\nb"}]}}`, "spec.health.prometheus.headers[0].value", `the value of a header must be printable ASCII without blanks at its ends`},
+		{"a header whose name is none", `health: {prometheus: {headers: [{name: "X A", value: a}]}}`, "spec.health.prometheus.headers[0].name", `the name of a header must be letters, digits and '-', such as X-Scope-OrgID`},
+		{"a client certificate without its key", `health: {prometheus: {tls: {certificate: {name: a, key: b}}}}`, "spec.health.prometheus.tls", `a client certificate needs its key: set tls.certificate and tls.key, or neither`},
+		{"a CA that means nothing", `health: {prometheus: {tls: {ca: {name: a, key: b}, insecureSkipVerify: true}}}`, "spec.health.prometheus.tls", `tls.insecureSkipVerify trusts every server, so tls.ca would mean nothing: remove one of them`},
+		{"a server name that is none", `health: {prometheus: {tls: {serverName: "a/b"}}}`, "spec.health.prometheus.tls.serverName", `tls.serverName must be a host name, such as prometheus.example.com`},
 		{"address with a query", `health: {prometheus: {address: "http://prometheus?token=1"}}`, "spec.health.prometheus.address", badAddress},
 	}
 	for _, test := range tests {

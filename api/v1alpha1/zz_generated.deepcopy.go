@@ -483,8 +483,8 @@ func (in *StageStatus) DeepCopyInto(out *StageStatus) {
 		in, out := &in.StartedAt, &out.StartedAt
 		*out = (*in).DeepCopy()
 	}
-	if in.DegradedSince != nil {
-		in, out := &in.DegradedSince, &out.DegradedSince
+	if in.ClockStoppedSince != nil {
+		in, out := &in.ClockStoppedSince, &out.ClockStoppedSince
 		*out = (*in).DeepCopy()
 	}
 }

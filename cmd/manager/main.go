@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,36 +24,33 @@ import (
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 	"github.com/weightedrollout/weightedrollout/controllers"
 	"github.com/weightedrollout/weightedrollout/internal/route"
-	"github.com/weightedrollout/weightedrollout/internal/telemetry"
 )
 
 // version is set by the linker.
 var version = "dev"
 
 type options struct {
-	metricsAddress    string
-	metricsSecure     bool
-	probeAddress      string
-	leaderElect       bool
-	leaderNamespace   string
-	namespaces        string
-	prometheusAddress string
-	prometheusTimeout time.Duration
-	confirm           string
-	workers           int
-	showVersion       bool
-	zap               zap.Options
+	metricsAddress  string
+	metricsSecure   bool
+	probeAddress    string
+	leaderElect     bool
+	leaderNamespace string
+	namespaces      string
+	evidence        evidenceOptions
+	confirm         string
+	workers         int
+	showVersion     bool
+	zap             zap.Options
 }
 
 func (o *options) bind(fs *flag.FlagSet) {
 	fs.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443", "Address that the controller's own metrics are served on; 0 turns them off.")
-	fs.BoolVar(&o.metricsSecure, "metrics-secure", true, "Serve the metrics by HTTPS, to those whom the API server lets get them (nonResourceURL /metrics).")
+	fs.BoolVar(&o.metricsSecure, "metrics-secure", true, "Serve the metrics by HTTPS, to those whom the API server lets get them (nonResourceURL /metrics), and the evidence of rollouts (nonResourceURL /evidence/NAMESPACE/NAME).")
 	fs.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "Address that /healthz and /readyz are served on; 0 turns them off.")
 	fs.BoolVar(&o.leaderElect, "leader-elect", true, "Work only while holding the lease, so that of several replicas one works.")
 	fs.StringVar(&o.leaderNamespace, "leader-election-namespace", "", "Namespace of the lease. Default: the one that the controller runs in.")
 	fs.StringVar(&o.namespaces, "namespaces", "", "Comma-separated namespaces to look after. Default: all.")
-	fs.StringVar(&o.prometheusAddress, "prometheus-address", "", "Prometheus for rollouts that name none in health.prometheus.address, such as http://prometheus.monitoring:9090.")
-	fs.DurationVar(&o.prometheusTimeout, "prometheus-timeout", 10*time.Second, "Longest wait for one answer of a Prometheus.")
+	o.evidence.bind(fs)
 	fs.StringVar(&o.confirm, "confirm", "generation", "What confirms a route: generation (Accepted and ResolvedRefs are True for the generation that was written) or accepted (they are True; for gateways that report no generation).")
 	fs.IntVar(&o.workers, "workers", 8, "Number of rollouts that are worked on at the same time.")
 	fs.BoolVar(&o.showVersion, "version", false, "Print the version and exit.")
@@ -81,6 +77,10 @@ func run(o options) error {
 	if err != nil {
 		return fmt.Errorf("--confirm: %w", err)
 	}
+	metrics, err := o.evidence.config()
+	if err != nil {
+		return err
+	}
 	cfg, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("find the cluster (set --kubeconfig or KUBECONFIG): %w", err)
@@ -94,16 +94,16 @@ func run(o options) error {
 	}
 	ctx := ctrl.SetupSignalHandler()
 	wakeups := controllers.NewWakeups(ctx)
-	collector := telemetry.New(telemetry.Config{
-		DefaultAddress: o.prometheusAddress, Clock: clock.RealClock{}, Log: ctrl.Log.WithName("telemetry"),
-		Notify: wakeups.Notify, Timeout: o.prometheusTimeout,
-	})
-	if err := mgr.Add(collector); err != nil {
-		return fmt.Errorf("add the collector of evidence: %w", err)
+	collector, err := newCollector(ctx, mgr, metrics, wakeups)
+	if err != nil {
+		return err
+	}
+	if err := serveEvidence(mgr, o, collector); err != nil {
+		return err
 	}
 	r := &controllers.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("weightedrollout"),
-		Evidence: collector, Clock: clock.RealClock{}, Confirm: confirm, PrometheusAddress: o.prometheusAddress,
+		Evidence: collector, Clock: clock.RealClock{}, Confirm: confirm,
 	}
 	if err := r.SetupWithManager(ctx, mgr, wakeups, o.workers); err != nil {
 		return fmt.Errorf("set up the controller: %w", err)
@@ -111,7 +111,7 @@ func run(o options) error {
 	if err := addProbes(mgr); err != nil {
 		return err
 	}
-	ctrl.Log.Info("starting", "version", version, "confirm", confirm.String(), "prometheus", o.prometheusAddress != "")
+	ctrl.Log.Info("starting", "version", version, "confirm", confirm.String(), "prometheus", o.evidence.address != "")
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("run the manager: %w", err)
 	}

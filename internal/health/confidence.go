@@ -7,9 +7,6 @@ import (
 )
 
 const (
-	// doubt is the chance, per evaluation, that a rate at its limit is called a
-	// breach: the confidence bound is a one-sided 95 % one.
-	doubt = 0.05
 	// minBad is the number of bad requests without which no rate is called a breach.
 	minBad = 5
 	// slack absorbs the rounding of summed fractions.
@@ -17,16 +14,17 @@ const (
 )
 
 // exceeds says whether bad out of total is more than limit beyond doubt: whether
-// the one-sided lower 95 % confidence bound of the proportion lies above the limit
+// the one-sided lower confidence bound of the proportion lies above the limit
 // (C. J. Clopper, E. S. Pearson, "The use of confidence or fiducial limits
 // illustrated in the case of the binomial", Biometrika 26, 1934), with at least
 // five bad ones. Counts may be fractions.
 //
-// The bound is the proportion at which so many bad ones, or more, would be seen in
-// 5 % of cases. That chance rises with the proportion, so instead of solving for
+// Doubt is the chance, per evaluation, that a rate at its limit is called a breach:
+// 0.05 for a bound of 95 %. The bound is the proportion at which so many bad ones, or
+// more, would be seen in that part of cases. That chance rises with the proportion, so instead of solving for
 // the bound it is enough to ask for the chance at the limit itself, which takes
 // one evaluation of a function that always ends.
-func exceeds(bad, total, limit float64) bool {
+func exceeds(bad, total, limit, doubt float64) bool {
 	bad = math.Min(bad, total)
 	// The quotient is tried first, since it settles nearly every case.
 	if !(bad >= minBad-slack) || !(bad > limit*total) || math.IsInf(total, 0) {

@@ -30,8 +30,8 @@ func binomialTail(k, n int, p float64) float64 {
 // Where all of n are bad, the lower bound is known in closed form: 0.05^(1/n).
 func TestExceedsAtTheBound(t *testing.T) {
 	for _, n := range []float64{5, 10, 40} {
-		bound := math.Pow(doubt, 1/n)
-		if exceeds(n, n, bound+1e-9) || !exceeds(n, n, bound-1e-9) {
+		bound := math.Pow(0.05, 1/n)
+		if exceeds(n, n, bound+1e-9, 0.05) || !exceeds(n, n, bound-1e-9, 0.05) {
 			t.Errorf("%v of %v do not turn at %v", n, n, bound)
 		}
 	}
@@ -48,8 +48,8 @@ func TestExceeds(t *testing.T) {
 		"fractions":               {5.5, 20.25, 0.01, true},
 		"five of five hundred":    {5, 500, 0.01, false},
 		"at the limit":            {10, 1000, 0.01, false},
-		"above, but in doubt":     {14, 1000, 0.01, false},
-		"above, beyond doubt":     {20, 1000, 0.01, true},
+		"above, but in 0.05":      {14, 1000, 0.01, false},
+		"above, beyond 0.05":      {20, 1000, 0.01, true},
 		"limit zero":              {5, 1e6, 0, true},
 		"limit of everything":     {100, 100, 1, false},
 		"many requests":           {1.1e7, 1e9, 0.01, true},
@@ -63,7 +63,7 @@ func TestExceeds(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := exceeds(tc.bad, tc.total, tc.limit); got != tc.want {
+			if got := exceeds(tc.bad, tc.total, tc.limit, 0.05); got != tc.want {
 				t.Errorf("exceeds(%v, %v, %v) = %v, want %v", tc.bad, tc.total, tc.limit, got, tc.want)
 			}
 		})

@@ -12,14 +12,15 @@ import (
 
 // Defaults of the API, for objects that were built without the API server.
 const (
-	defaultWindow          = v1alpha1.Duration("1m")
-	defaultInterval        = v1alpha1.Duration("15s")
-	defaultSampleDelay     = v1alpha1.Duration("15s")
-	defaultFor             = v1alpha1.Duration("1m")
-	defaultPercentile      = v1alpha1.Percent("99")
-	defaultDegradedBelow   = v1alpha1.Decimal("0.9")
-	defaultMinRequests     = 100
-	defaultMinRampRequests = 20
+	defaultWindow            = v1alpha1.Duration("1m")
+	defaultInterval          = v1alpha1.Duration("15s")
+	defaultSampleDelay       = v1alpha1.Duration("15s")
+	defaultFor               = v1alpha1.Duration("1m")
+	defaultPercentile        = v1alpha1.Percent("99")
+	defaultConfidencePercent = v1alpha1.Percent("95")
+	defaultDegradedBelow     = v1alpha1.Decimal("0.9")
+	defaultMinRequests       = 100
+	defaultMinRampRequests   = 20
 )
 
 // Config is the parsed form of the spec's health section.
@@ -39,6 +40,10 @@ type Config struct {
 	// MinRequests is needed to end a stage, and MinRampRequests for a ramp step. Both
 	// are at least 1, and apply only with a preset.
 	MinRequests, MinRampRequests int64
+	// Confidence is how sure bad news must be, above 0 and below 1; 0: 0.95.
+	Confidence float64
+	// NotWorse says that a stage needs the proof that the canary is not worse.
+	NotWorse bool
 	// DegradedBelow is the score below which the subject is degraded, 0.2 to 1.
 	DegradedBelow float64
 	// Penalties say how much errors and slowness take off the score.
@@ -58,6 +63,8 @@ type ErrorRate struct {
 	// Target is the part above which the subject is degraded, 0 to Max; nil: there is
 	// none.
 	Target *float64
+	// MaxAboveStable is by how much the part may be above that of stable; 0: by any.
+	MaxAboveStable float64
 }
 
 // Latency is a limit on the part of requests that are slow.
@@ -72,6 +79,9 @@ type Latency struct {
 	// Smoothing is the part of the newest window in the moving average of the response
 	// time, 0.1 to 0.3.
 	Smoothing float64
+	// MaxRatio is how many times as long as that of stable the response time at the
+	// percentile may be, above 1; 0: any number.
+	MaxRatio float64
 }
 
 // threshold is the response time in seconds from which the score falls.
@@ -91,6 +101,8 @@ type Check struct {
 	Name string
 	// Min and Max are the limits, themselves acceptable; nil: unlimited.
 	Min, Max *float64
+	// Importance is the weight in the score, where that of the requests is 1; 0: none.
+	Importance float64
 }
 
 // Measures says whether anything is to be read from a metrics server.
@@ -116,6 +128,9 @@ func ConfigFrom(h *v1alpha1.Health, onUnhealthyFor v1alpha1.Duration) (Config, e
 	}
 	if c.MinRequests < 1 || c.MinRampRequests < 1 {
 		return Config{}, errors.New("health.minRequests and health.minRampRequests must be at least 1")
+	}
+	if err := c.parseComparison(h); err != nil {
+		return Config{}, err
 	}
 	if err := c.parsePreset(h); err != nil {
 		return Config{}, err
@@ -217,7 +232,13 @@ func (c *Config) parseChecks(checks []v1alpha1.Check) error {
 		if lowest != nil && highest != nil && *lowest > *highest {
 			return fmt.Errorf("health.checks[%s]: min is above max", k.Name)
 		}
-		c.Checks = append(c.Checks, Check{Name: k.Name, Min: lowest, Max: highest})
+		importance := 0.0
+		if k.Importance != "" {
+			if importance, err = k.Importance.Float64(); err != nil || !(importance >= 0 && importance <= 100) {
+				return fmt.Errorf("health.checks[%s].importance must be from 0 to 100", k.Name)
+			}
+		}
+		c.Checks = append(c.Checks, Check{Name: k.Name, Min: lowest, Max: highest, Importance: importance})
 	}
 	return nil
 }

@@ -14,11 +14,11 @@ import (
 func TestConfigFrom(t *testing.T) {
 	full := &v1alpha1.Health{
 		Preset: v1alpha1.PresetTraefik, Window: "2m", Interval: "30s", SampleDelay: "0s",
-		MinRequests: 7, MinRampRequests: 3,
-		ErrorRate:     &v1alpha1.ErrorRate{MaxPercent: "0.5", TargetPercent: "0.1", Penalty: "3"},
-		Latency:       &v1alpha1.Latency{Percentile: "99.9", Max: "500ms", Target: "300ms", Smoothing: "0.3", Penalty: "0"},
+		MinRequests: 7, MinRampRequests: 3, Confidence: "99.5", Require: v1alpha1.RequireNotWorse,
+		ErrorRate:     &v1alpha1.ErrorRate{MaxPercent: "0.5", TargetPercent: "0.1", Penalty: "3", MaxAboveStablePercent: "0.2"},
+		Latency:       &v1alpha1.Latency{Percentile: "99.9", Max: "500ms", Target: "300ms", Smoothing: "0.3", Penalty: "0", MaxRatioToStable: "1.2"},
 		DegradedBelow: "0.8",
-		Checks:        []v1alpha1.Check{{Name: "queue", Query: "q", Min: new(v1alpha1.Decimal("-1")), Max: new(v1alpha1.Decimal("2.5"))}},
+		Checks:        []v1alpha1.Check{{Name: "queue", Query: "q", Min: new(v1alpha1.Decimal("-1")), Max: new(v1alpha1.Decimal("2.5")), Importance: "0.5"}},
 	}
 	tests := map[string]struct {
 		health *v1alpha1.Health
@@ -26,15 +26,15 @@ func TestConfigFrom(t *testing.T) {
 	}{
 		"everything given": {full, Config{
 			Window: 2 * time.Minute, Interval: 30 * time.Second, SampleDelay: 0, For: 10 * time.Second,
-			Preset: v1alpha1.PresetTraefik, MinRequests: 7, MinRampRequests: 3,
-			ErrorRate: &ErrorRate{Max: 0.005, Target: new(0.001)},
-			Latency:   &Latency{Percentile: 0.999, Max: 500 * time.Millisecond, Target: 300 * time.Millisecond, Smoothing: 0.3},
+			Preset: v1alpha1.PresetTraefik, MinRequests: 7, MinRampRequests: 3, Confidence: 0.995, NotWorse: true,
+			ErrorRate: &ErrorRate{Max: 0.005, Target: new(0.001), MaxAboveStable: 0.002},
+			Latency:   &Latency{Percentile: 0.999, Max: 500 * time.Millisecond, Target: 300 * time.Millisecond, Smoothing: 0.3, MaxRatio: 1.2},
 			Penalties: score.Penalties{Error: 3, Latency: 0}, DegradedBelow: 0.8,
-			Checks: []Check{{Name: "queue", Min: new(-1.0), Max: new(2.5)}},
+			Checks: []Check{{Name: "queue", Min: new(-1.0), Max: new(2.5), Importance: 0.5}},
 		}},
 		"defaults": {&v1alpha1.Health{Preset: v1alpha1.PresetTraefik, Latency: &v1alpha1.Latency{Max: "1s"}}, Config{
 			Window: time.Minute, Interval: 15 * time.Second, SampleDelay: 15 * time.Second, For: 10 * time.Second,
-			Preset: v1alpha1.PresetTraefik, MinRequests: 100, MinRampRequests: 20,
+			Preset: v1alpha1.PresetTraefik, MinRequests: 100, MinRampRequests: 20, Confidence: 0.95,
 			Latency:   &Latency{Percentile: 0.99, Max: time.Second, Smoothing: 0.2},
 			Penalties: score.DefaultPenalties(), DegradedBelow: 0.9,
 		}},
@@ -77,7 +77,7 @@ func TestConfigFromNamesTheField(t *testing.T) {
 		"for":                {func(*v1alpha1.Health) {}, "25h", "onUnhealthy.for"},
 		"below a ms":         {func(*v1alpha1.Health) {}, "1us", "onUnhealthy.for"},
 		"min requests":       {func(h *v1alpha1.Health) { h.MinRequests = -1 }, "1m", "health.minRequests"},
-		"unknown preset":     {func(h *v1alpha1.Health) { h.Preset = "Istio" }, "1m", "health.preset"},
+		"unknown preset":     {func(h *v1alpha1.Health) { h.Preset = "Nginx" }, "1m", "health.preset"},
 		"no preset":          {func(h *v1alpha1.Health) { h.Preset = "" }, "1m", "health.preset"},
 		"max percent":        {func(h *v1alpha1.Health) { h.ErrorRate.MaxPercent = "5%" }, "1m", "health.errorRate.maxPercent"},
 		"nothing to check":   {func(h *v1alpha1.Health) { h.ErrorRate = nil }, "1m", "no check"},

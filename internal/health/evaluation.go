@@ -107,7 +107,7 @@ func (c Config) readable(w *Window, subject Track) *Problem {
 		return p
 	}
 	if !r.Found {
-		return problem(v1alpha1.ReasonNoData, fmt.Sprintf("the metrics have fewer than two samples of the %s in a window: health.window must hold at least two scrapes", subject))
+		return problem(v1alpha1.ReasonNoData, fmt.Sprintf("the metrics have no two samples between which requests of the %s could be counted: health.window must be longer than the scrape interval", subject))
 	}
 	if math.IsNaN(r.Requests) || math.IsNaN(r.Errors) {
 		return problem(v1alpha1.ReasonNoData, fmt.Sprintf("the metrics give NaN, which is no number, for the requests of the %s", subject))
@@ -210,7 +210,7 @@ func (c Config) judge(w *Window, m measurement, sum func() tally) finding {
 
 func (c Config) judgeErrorRate(t tally, sum func() tally) finding {
 	limit := c.ErrorRate.Max
-	if exceeds(t.errors, t.requests, limit) {
+	if c.exceeds(t.errors, t.requests, limit) {
 		return breach(CheckErrorRate, "%s of %s requests failed in one window (%s); the limit is %s",
 			about(t.errors), about(t.requests), rate(t.errors, t.requests), percent(limit))
 	}
@@ -219,7 +219,7 @@ func (c Config) judgeErrorRate(t tally, sum func() tally) finding {
 	if !above(t.errors, t.requests, limit) {
 		return finding{}
 	}
-	if s := sum(); exceeds(s.errors, s.requests, limit) {
+	if s := sum(); c.exceeds(s.errors, s.requests, limit) {
 		return breach(CheckErrorRate, "%s of %s requests failed since the share was confirmed (%s), and still do; the limit is %s",
 			about(s.errors), about(s.requests), rate(s.errors, s.requests), percent(limit))
 	}
@@ -231,14 +231,14 @@ func above(bad, total, limit float64) bool { return bad > 1-slack && bad > limit
 
 func (c Config) judgeLatency(m measurement, sum func() tally) finding {
 	limit := c.Latency.maxSlow()
-	if t := m.counts; exceeds(t.slow, t.timed, limit) {
+	if t := m.counts; c.exceeds(t.slow, t.timed, limit) {
 		return breach(CheckLatency, "%s of %s requests took longer than %s in one window (%s); the limit is %s",
 			about(t.slow), about(t.timed), seconds(m.bound), rate(t.slow, t.timed), percent(limit))
 	}
 	if !above(m.counts.slow, m.counts.timed, limit) {
 		return finding{}
 	}
-	if s := sum(); exceeds(s.slow, s.timed, limit) {
+	if s := sum(); c.exceeds(s.slow, s.timed, limit) {
 		return breach(CheckLatency, "%s of %s requests took longer than %s since the share was confirmed (%s), and still do; the limit is %s",
 			about(s.slow), about(s.timed), seconds(m.bound), rate(s.slow, s.timed), percent(limit))
 	}
@@ -246,12 +246,7 @@ func (c Config) judgeLatency(m measurement, sum func() tally) finding {
 }
 
 func (c Config) judgeCheck(k Check, w *Window) finding {
-	var result *CheckResult
-	for i := range w.Checks {
-		if w.Checks[i].Name == k.Name {
-			result = &w.Checks[i]
-		}
-	}
+	result := w.answer(k.Name)
 	if result == nil {
 		return unknownBecause(k.Name, problem(v1alpha1.ReasonNoData, "the query has not been answered"))
 	}

@@ -95,6 +95,10 @@ type Window struct {
 	Problem *Problem
 	// Stable and Canary are the preset's metrics. They are unused without a preset.
 	Stable, Canary Reading
+	// Beyond is how many of the canary's requests took longer than
+	// latency.maxRatioToStable allows. Compact fills it in; nil: it is still to be read
+	// from the buckets of both tracks.
+	Beyond *Beyond
 	// Checks are the answers to the spec's own checks, in any order.
 	Checks []CheckResult
 }
@@ -107,11 +111,25 @@ func (w *Window) Reading(t Track) *Reading {
 	return &w.Canary
 }
 
+// answer returns the answer to a check, or nil.
+func (w *Window) answer(name string) *CheckResult {
+	for i := range slices.Backward(w.Checks) {
+		if w.Checks[i].Name == name {
+			return &w.Checks[i]
+		}
+	}
+	return nil
+}
+
 // Compact returns the window without the buckets that no evaluation under this
 // configuration can look at, so that an hour of windows stays small. Latency needs
 // the bucket that decides, the total, and the response time at the percentile; where
 // no bucket can decide, all are kept, since the verdict names them.
 func (c Config) Compact(w Window) Window {
+	if c.Latency != nil && c.Latency.MaxRatio > 0 && w.Beyond == nil {
+		limit, count := c.beyond(&w)
+		w.Beyond = &Beyond{Limit: limit, Count: count}
+	}
 	c.compact(&w.Stable)
 	c.compact(&w.Canary)
 	return w
@@ -194,7 +212,7 @@ func (in *Input) counted() []Window {
 	earliest := in.ConfirmedAt.Add(in.Config.SampleDelay)
 	latest := in.Now.Add(in.Config.SampleDelay + in.Config.Interval)
 	counts := func(w *Window) bool {
-		return !w.Start.Before(earliest) && w.End.Sub(w.Start) == in.Config.Window && !w.End.After(latest)
+		return in.within(w) && !w.Start.Before(earliest) && w.End.Sub(w.Start) == in.Config.Window && !w.End.After(latest)
 	}
 	inOrder := true
 	for i := range in.Windows {
@@ -211,6 +229,17 @@ func (in *Input) counted() []Window {
 	}
 	slices.SortStableFunc(windows, func(a, b Window) int { return a.End.Compare(b.End) })
 	return slices.CompactFunc(windows, func(a, b Window) bool { return a.End.Equal(b.End) })
+}
+
+// within says whether the counts of a window start after the confirmation. Those that
+// reach further back, because the metrics are sampled seldom or were not for a while,
+// speak for another share. That the metrics have stopped coming is not hidden by it.
+func (in *Input) within(w *Window) bool {
+	if in.Config.Preset == "" {
+		return true
+	}
+	r := w.Reading(in.Subject)
+	return r.OldestSample.IsZero() || !r.OldestSample.Before(in.ConfirmedAt) || in.Config.stale(r.NewestSample, w.End) != nil
 }
 
 // onGrid says whether a window is one of the disjoint windows that are summed:

@@ -16,6 +16,11 @@ type history struct {
 	since    time.Time     // end of the first window of the breach
 	lasted   time.Duration // of the breach
 	signals  signals
+
+	past          Past     // with the disjoint windows up to the latest
+	both          beside   // of the disjoint windows in which both tracks could be told
+	stableProblem *Problem // why stable cannot be told in the latest window
+	worse         finding  // the canary is proven to be worse
 }
 
 // have is the number of requests that every check of the preset has seen.
@@ -30,50 +35,96 @@ func (h *history) have(c Config) float64 {
 type disjoint struct {
 	start, end time.Time
 	counts     tally
+	both       beside
 }
 
 // review walks through the windows once, in order of time.
-func (in *Input) review(windows []Window) history {
-	c := in.Config
-	h := history{signals: newSignals(c)}
-	var grid []disjoint
-	var before *Window // the previous evaluation, if it was a breach
+func (in *Input) review(windows []Window) history { return in.reviewing(windows, nil) }
+
+// reviewing does so, and tells what each window said.
+func (in *Input) reviewing(windows []Window, told func(*Window, finding)) history {
+	r := reviewer{in: in, history: history{signals: newSignals(in.Config), past: in.Past}}
 	for i := range windows {
-		w := &windows[i]
-		m := c.measure(w, in.Subject)
-		onGrid := c.onGrid(w.End)
-		if onGrid && m.readable && c.Preset != "" {
-			grid = append(grid, disjoint{w.Start, w.End, m.counts})
+		r.look(&windows[i])
+		if told != nil {
+			told(&windows[i], r.finding)
 		}
-		sum := func() tally { return sumSince(grid, w.End.Add(-Memory)) }
-		h.signals.measured(w, m, sum)
-		f := c.judge(w, m, sum)
-		if f.outcome == passed {
-			f = h.signals.judge(m, sum)
-		}
-		f = h.signals.count(w, m, f)
-		if onGrid && c.Preset == "" && f.outcome != unknown {
-			grid = append(grid, disjoint{start: w.Start, end: w.End})
-		}
-		switch f.outcome {
-		case passed, missed:
-			before = nil
-			if c.Preset == "" || !m.silent() {
-				h.since, h.lasted = time.Time{}, 0
-			}
-		case unknown: // neither ends a breach nor lengthens it
-			before = nil
-		case breached:
-			if h.since.IsZero() {
-				h.since = w.End
-			}
-			h.lasted += since(before, w)
-			before = w
-		}
-		h.latest, h.finding, h.bound = w, f, m.bound
 	}
-	h.total(grid)
-	return h
+	if r.latest != nil {
+		r.total(r.grid)
+	}
+	if in.compared() && !in.Cold {
+		r.worse = in.Config.worse(r.past.Comparison, r.both)
+	}
+	return r.history
+}
+
+// reviewer walks through the windows.
+type reviewer struct {
+	history
+
+	in     *Input
+	grid   []disjoint
+	before *Window // the previous evaluation, if it was a breach
+}
+
+// look takes in one window.
+func (r *reviewer) look(w *Window) {
+	c := r.in.Config
+	m := c.measure(w, r.in.Subject)
+	onGrid := c.onGrid(w.End)
+	both, comparable := r.beside(w, m, onGrid)
+	if onGrid && m.readable && c.Preset != "" {
+		r.grid = append(r.grid, disjoint{w.Start, w.End, m.counts, both})
+		if comparable && !r.in.Cold {
+			r.past = c.fold(r.past, both, w.End)
+		}
+	}
+	sum := func() tally { return sumSince(r.grid, w.End.Add(-Memory)) }
+	r.signals.measured(w, m, sum)
+	f := c.judge(w, m, sum)
+	if comparable && f.outcome != breached {
+		f = f.worse(c.judgeBeside(both, func() beside { return besideSince(r.grid, w.End.Add(-Memory)) }))
+	}
+	missed := finding{}
+	if f.outcome != unknown {
+		missed = r.signals.judge(m, sum)
+	}
+	f = r.signals.count(w, m, f.worse(missed), missed)
+	if onGrid && c.Preset == "" && f.outcome != unknown {
+		r.grid = append(r.grid, disjoint{start: w.Start, end: w.End})
+	}
+	r.took(w, m, f)
+}
+
+// took notes how a breach goes on.
+func (r *reviewer) took(w *Window, m measurement, f finding) {
+	switch f.outcome {
+	case passed, missed:
+		r.before = nil
+		if r.in.Config.Preset == "" || !m.silent() {
+			r.since, r.lasted = time.Time{}, 0
+		}
+	case unknown: // neither ends a breach nor lengthens it
+		r.before = nil
+	case breached:
+		if r.since.IsZero() {
+			r.since = w.End
+		}
+		r.lasted += since(r.before, w)
+		r.before = w
+	}
+	r.latest, r.finding, r.bound = w, f, m.bound
+}
+
+// beside reads both tracks of a window, where that is of any use.
+func (r *reviewer) beside(w *Window, m measurement, onGrid bool) (both beside, ok bool) {
+	r.stableProblem = nil
+	if !m.readable || !r.in.compared() || !onGrid && !r.in.Config.relative() {
+		return beside{}, false
+	}
+	both, r.stableProblem = r.in.besides(w, m)
+	return both, r.stableProblem == nil
 }
 
 // total sums what of the grid is not forgotten yet.
@@ -85,7 +136,7 @@ func (h *history) total(grid []disjoint) {
 		if !h.full {
 			h.from = d.start
 		}
-		h.full, h.to, h.sum = true, d.end, h.sum.add(d.counts)
+		h.full, h.to, h.sum, h.both = true, d.end, h.sum.add(d.counts), h.both.add(d.both)
 	}
 }
 
@@ -97,4 +148,14 @@ func sumSince(grid []disjoint, start time.Time) tally {
 		}
 	}
 	return t
+}
+
+func besideSince(grid []disjoint, start time.Time) beside {
+	var b beside
+	for _, d := range grid {
+		if !d.start.Before(start) {
+			b = b.add(d.both)
+		}
+	}
+	return b
 }

@@ -18,6 +18,13 @@ func (c *Config) parseErrorRate(e *v1alpha1.ErrorRate) error {
 		return fmt.Errorf("health.errorRate.maxPercent: %w", err)
 	}
 	c.ErrorRate = &ErrorRate{Max: float64(bp) / 10000}
+	if e.MaxAboveStablePercent != "" {
+		margin, err := e.MaxAboveStablePercent.BasisPoints()
+		if err != nil || margin == 0 {
+			return errors.New("health.errorRate.maxAboveStablePercent must be a percentage above 0")
+		}
+		c.ErrorRate.MaxAboveStable = float64(margin) / 10000
+	}
 	if e.TargetPercent == "" {
 		return nil
 	}
@@ -66,7 +73,32 @@ func (c *Config) parseLatency(l *v1alpha1.Latency) error {
 	if _, err := score.NewEMA(parsed.Smoothing); err != nil {
 		return fmt.Errorf("health.latency.smoothing: %w", err)
 	}
+	if l.MaxRatioToStable != "" {
+		if parsed.MaxRatio, err = l.MaxRatioToStable.Float64(); err != nil || !(parsed.MaxRatio > 1 && parsed.MaxRatio <= 100) {
+			return errors.New("health.latency.maxRatioToStable must be above 1 and at most 100")
+		}
+	}
 	c.Latency = &parsed
+	return nil
+}
+
+// parseComparison reads how sure bad news must be, and what a stage needs.
+func (c *Config) parseComparison(h *v1alpha1.Health) error {
+	bp, err := orDefault(h.Confidence, defaultConfidencePercent).BasisPoints()
+	if err != nil || bp < 8000 || bp > 9990 {
+		return errors.New("health.confidence must be from 80 to 99.9 percent")
+	}
+	c.Confidence = float64(bp) / 10000
+	switch h.Require {
+	case v1alpha1.RequireNoBreach, "":
+	case v1alpha1.RequireNotWorse:
+		c.NotWorse = true
+		if h.ErrorRate == nil && h.Latency == nil {
+			return errors.New("health.require NotWorse needs health.errorRate or health.latency")
+		}
+	default:
+		return fmt.Errorf("health.require: %q is not known; use NoBreach or NotWorse", string(h.Require))
+	}
 	return nil
 }
 

@@ -20,14 +20,40 @@ type Record struct {
 	config      Config
 	confirmedAt time.Time
 	windows     []Window  // by rising End
+	past        Past      // what dropped windows have shown
+	input       Input     // how they were judged
 	read        time.Time // the newest tick whose metrics were read
 	asked       time.Time // the newest tick that is being or was read
 }
 
-// NewRecord returns an empty record of a share that was confirmed at the given
-// time. Of a zero time nothing is ever due.
-func NewRecord(c Config, confirmedAt time.Time) Record {
-	return Record{config: c, confirmedAt: confirmedAt}
+// Share is what the evidence is about.
+type Share struct {
+	// Config is the parsed health section.
+	Config Config
+	// Subject is the track that is judged.
+	Subject Track
+	// Unopposed says that it has all traffic.
+	Unopposed bool
+	// Cold says that it is being warmed up, so that it is not compared.
+	Cold bool
+	// ConfirmedAt is when the gateway confirmed the share; zero: it has not yet.
+	ConfirmedAt time.Time
+	// Compared is what earlier shares of the attempt have shown beside stable.
+	Compared Comparison
+}
+
+// Record returns an empty record of the share. Of one that is not confirmed nothing is
+// ever due.
+func (s Share) Record() Record {
+	in := Input{Config: s.Config, Subject: s.Subject, Unopposed: s.Unopposed, Cold: s.Cold, ConfirmedAt: s.ConfirmedAt}
+	return Record{config: s.Config, confirmedAt: s.ConfirmedAt, input: in, past: s.Config.Begin(s.Compared)}
+}
+
+// Input returns the evidence for an evaluation at the given time.
+func (r *Record) Input(now time.Time) Input {
+	in := r.input
+	in.Past, in.Windows, in.Now = r.past, r.windows, now
+	return in
 }
 
 // Windows returns the windows, by rising End. They share their insides with the
@@ -112,6 +138,9 @@ func (r *Record) trim() {
 	recent := newest.Add(-time.Duration(ticks) * r.config.Interval)
 	oldest := newest.Add(-max(Memory, r.config.For) - r.config.Window)
 	r.windows = slices.DeleteFunc(r.windows, func(w Window) bool {
+		if w.End.Before(oldest) && r.config.OnGrid(w.End) {
+			r.past = r.input.pastWith(r.past, &w)
+		}
 		return w.End.Before(oldest) || w.End.Before(recent) && !r.config.OnGrid(w.End)
 	})
 }

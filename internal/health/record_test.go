@@ -25,7 +25,7 @@ func TestGrid(t *testing.T) {
 func TestRecordReadsEveryTickOnce(t *testing.T) {
 	c := both()
 	c.Checks = nil
-	r := NewRecord(c, epoch)
+	r := Share{Config: c, ConfirmedAt: epoch}.Record()
 	read := map[time.Time]int{}
 	now := epoch
 	for _, pause := range []time.Duration{10 * time.Second, time.Minute, time.Second, time.Second, 20 * time.Minute, 15 * time.Second, 14 * time.Second, 3 * time.Hour} {
@@ -67,7 +67,7 @@ func TestRecordReadsEveryTickOnce(t *testing.T) {
 // What could not be read is due again, and its place is taken by what is read later.
 func TestRecordReadsAgain(t *testing.T) {
 	c := errorsOnly()
-	r := NewRecord(c, epoch)
+	r := Share{Config: c, ConfirmedAt: epoch}.Record()
 	tick := epoch.Add(75 * time.Second)
 	r.Asked(tick)
 	failed := Window{Start: tick.Add(-c.Window), End: tick, Problem: &Problem{Reason: "ProviderError"}, Checks: []CheckResult{{Name: "own", Value: 1}}}

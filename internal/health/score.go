@@ -25,6 +25,8 @@ type signals struct {
 	miss misses
 	// trend holds the response times of the disjoint windows.
 	trend []score.Point
+	// checks are the spec's own checks that weigh in the score.
+	checks []standing
 }
 
 // misses follows how long a target is missed, and when that is over.
@@ -47,12 +49,24 @@ func newSignals(c Config) signals {
 		// ConfigFrom has checked the smoothing. What was built otherwise has the default.
 		s.ema, _ = score.NewEMA(c.Latency.Smoothing)
 	}
+	for _, k := range c.Checks {
+		if k.Importance > 0 {
+			s.checks = append(s.checks, newStanding(k))
+		}
+	}
 	return s
 }
 
 // measured takes in what a window says. A window without requests says nothing.
 func (s *signals) measured(w *Window, m measurement, sum func() tally) {
-	if !m.readable || s.config.Preset == "" || m.silent() {
+	for i := range s.checks {
+		s.checks[i].take(s.config, w)
+	}
+	if s.config.Preset == "" {
+		s.score = s.withChecks(0, false)
+		return
+	}
+	if !m.readable || m.silent() {
 		return
 	}
 	if m.quantile > 0 {
@@ -78,7 +92,7 @@ func (s *signals) scoreAt(rate float64) float64 {
 	if err != nil {
 		return 0
 	}
-	return now
+	return s.withChecks(now, s.config.Preset != "")
 }
 
 func (c Config) penalties() score.Penalties {
@@ -111,8 +125,11 @@ func provenRate(t tally, sum func() tally) float64 {
 // score.
 func (s *signals) judge(m measurement, sum func() tally) finding {
 	c := s.config
-	if !m.readable || c.Preset == "" {
+	if !m.readable {
 		return finding{}
+	}
+	if c.Preset == "" {
+		return s.judgeScore(m, sum)
 	}
 	if f := c.judgeErrorTarget(m.counts, sum); f.outcome != passed {
 		return f
@@ -122,8 +139,13 @@ func (s *signals) judge(m measurement, sum func() tally) finding {
 		return miss(CheckLatency, v1alpha1.ReasonAboveTarget, "the smoothed response time at the percentile %s is %s; the target is %s",
 			number(l.Percentile*100), seconds(now), seconds(l.Target.Seconds()))
 	}
+	return s.judgeScore(m, sum)
+}
+
+func (s *signals) judgeScore(m measurement, sum func() tally) finding {
+	c := s.config
 	if s.score > 0 && s.score < c.DegradedBelow && !c.quiet(m) && s.scoreIsLow(m.counts, sum) {
-		return miss("", v1alpha1.ReasonLowScore, "the health score is %s; health.degradedBelow is %s", scoreText(s.score), number(c.DegradedBelow))
+		return miss("", v1alpha1.ReasonLowScore, "the health score is %s%s; health.degradedBelow is %s", scoreText(s.score), s.worstCheck(), number(c.DegradedBelow))
 	}
 	return finding{}
 }
@@ -136,12 +158,13 @@ func (s *signals) scoreIsLow(t tally, sum func() tally) bool {
 	if withoutErrors < s.config.DegradedBelow {
 		return true
 	}
-	limit := (withoutErrors - s.config.DegradedBelow) / s.config.penalties().Error
-	if exceeds(t.errors, t.requests, limit) {
+	c := s.config
+	limit := (withoutErrors - c.DegradedBelow) / c.penalties().Error * s.totalImportance()
+	if c.exceeds(t.errors, t.requests, limit) {
 		return true
 	}
 	all := sum()
-	return exceeds(all.errors, all.requests, limit)
+	return c.exceeds(all.errors, all.requests, limit)
 }
 
 // silent says that a window had no request.
@@ -162,8 +185,8 @@ func (c Config) judgeErrorTarget(t tally, sum func() tally) finding {
 		return finding{}
 	}
 	span := "in one window"
-	if !exceeds(t.errors, t.requests, target) {
-		if t = sum(); !exceeds(t.errors, t.requests, target) {
+	if !c.exceeds(t.errors, t.requests, target) {
+		if t = sum(); !c.exceeds(t.errors, t.requests, target) {
 			return finding{}
 		}
 		span = "since the share was confirmed"
@@ -175,13 +198,16 @@ func (c Config) judgeErrorTarget(t tally, sum func() tally) finding {
 // count takes in the finding about a window, and returns what it comes to: after a
 // miss the canary is well again once it has been so for three evaluations and for a
 // whole window, on enough requests for a ramp step. Silence does not make it so.
-func (s *signals) count(w *Window, m measurement, f finding) finding {
+//
+// What exceeds a limit most often misses a target as well, and is not well again before
+// that is over.
+func (s *signals) count(w *Window, m measurement, f, target finding) finding {
 	c, x := s.config, &s.miss
 	switch f.outcome {
 	case missed, breached:
 		s.good = 0
-		if f.outcome == missed {
-			x.last = f
+		if target.outcome == missed {
+			x.last = target
 		}
 		x.lasted += since(x.before, w)
 		x.before, x.well, x.quiet, x.requests = w, 0, 0, 0

@@ -23,6 +23,15 @@ type Input struct {
 	Subject Track
 	// ConfirmedAt is when the gateway confirmed the share; zero: it has not yet.
 	ConfirmedAt time.Time
+	// Unopposed says that the subject has all traffic, so that there is nothing to
+	// compare it with.
+	Unopposed bool
+	// Cold says that the canary is being warmed up. It is not compared then: that it is
+	// slower for a while is what the warm-up is for. Its limits hold.
+	Cold bool
+	// Past is what earlier windows have shown: those of earlier shares of the attempt,
+	// and those of this one that are not kept any more. See Config.Begin.
+	Past Past
 	// Windows are what was read at every interval, by rising End. Other orders,
 	// repetitions and windows from before the confirmation do no harm.
 	Windows []Window
@@ -62,6 +71,8 @@ type Verdict struct {
 	// Steady says that the newest three evaluations, or more, have passed every check,
 	// on enough requests to end a stage.
 	Steady bool
+	// Compared is the comparison with stable over the whole attempt so far.
+	Compared Comparison
 	// BreachSince is the end of the window in which the present breach was first
 	// seen; zero: there is none.
 	BreachSince time.Time
@@ -70,7 +81,7 @@ type Verdict struct {
 }
 
 // Signal is the part of a verdict whose change matters to a rollout. It holds no
-// numbers, so that it changes seldom.
+// numbers of requests, so that it changes seldom.
 type Signal struct {
 	State                 v1alpha1.VerdictState
 	Reason, Check         string
@@ -78,6 +89,9 @@ type Signal struct {
 	ScaleBack, Steady     bool
 	// ScaleTo is the score in whole twentieths while it scales the share back.
 	ScaleTo int
+	// Refused says why credentials cannot be used: who mends one fault is to see the
+	// next.
+	Refused string
 }
 
 // Signal returns the part of the verdict whose change matters to a rollout.
@@ -85,6 +99,9 @@ func (v Verdict) Signal() Signal {
 	s := Signal{
 		State: v.State, Reason: v.Reason, Check: v.Check, RampReady: v.RampReady, StageReady: v.StageReady,
 		ScaleBack: v.ScaleBack, Steady: v.Steady,
+	}
+	if v.Reason == v1alpha1.ReasonProviderAuth {
+		s.Refused = v.Message
 	}
 	if v.ScaleBack {
 		s.ScaleTo = int(v.Score * 20)
@@ -118,6 +135,7 @@ func Evaluate(in Input) Verdict {
 	h := in.review(windows)
 	v := in.conclude(h)
 	v.Score = h.signals.score
+	v.Compared = h.past.Comparison
 	v.Requests = whole(h.have(in.Config))
 	v.From, v.To, v.Notes = h.from, h.to, in.notes(h)
 	return v
@@ -129,6 +147,10 @@ func (in *Input) awaitingWindow() string {
 
 func (in *Input) conclude(h history) Verdict {
 	c := in.Config
+	if f := h.worse; f.outcome == breached {
+		v := Verdict{State: v1alpha1.VerdictUnhealthy, BreachSince: h.to}.because(f.reason, f.check, f.message)
+		return v.waitingFor("another attempt: the comparison is one test, and it is decided")
+	}
 	if in.Now.Sub(h.latest.End) > c.Window+c.SampleDelay+2*c.Interval {
 		return Unknown(v1alpha1.ReasonStale, "the metrics have not been read for several intervals")
 	}
@@ -151,7 +173,7 @@ func (in *Input) conclude(h history) Verdict {
 	if f.outcome == missed {
 		return c.belowTarget(h)
 	}
-	v := c.gate(h)
+	v := in.gate(h)
 	if to := h.signals.risesTo(h.latest.End); to > 0 && v.State != v1alpha1.VerdictDegraded {
 		return Unknown(v1alpha1.ReasonTrendingUp, fmt.Sprintf("the response times rise: at the percentile %s about %s are to be expected by the next step; the limit is %s",
 			number(c.Latency.Percentile*100), seconds(to), seconds(c.Latency.Max.Seconds()))).about(CheckLatency)
@@ -175,7 +197,8 @@ func (v Verdict) about(check string) Verdict {
 }
 
 // gate judges evidence whose latest window passes every check.
-func (c Config) gate(h history) Verdict {
+func (in *Input) gate(h history) Verdict {
+	c := in.Config
 	have := h.have(c)
 	v := Verdict{State: v1alpha1.VerdictHealthy, Reason: v1alpha1.ReasonChecksPassed, RampReady: true, StageReady: true}
 	if c.Preset == "" {
@@ -200,6 +223,30 @@ func (c Config) gate(h history) Verdict {
 	if check, message, wait := c.aboveLimit(h.sum); check != "" {
 		return Verdict{State: v1alpha1.VerdictDegraded}.because(v1alpha1.ReasonAboveLimit, check, message).waitingFor(wait)
 	}
+	return in.gateBeside(h, v)
+}
+
+// gateBeside judges the comparison with stable, where the spec asks for it.
+func (in *Input) gateBeside(h history, v Verdict) Verdict {
+	c := in.Config
+	if !in.compared() || !c.NotWorse && !c.relative() {
+		return v
+	}
+	if p := c.stableWanting(&h); p != nil {
+		ramp := v.RampReady && !c.relative()
+		v = Verdict{State: v1alpha1.VerdictUnknown, RampReady: ramp}.because(p.Reason, CheckRequests, p.Message)
+		if ramp {
+			v.RampWait = ""
+		}
+		return v
+	}
+	if !c.NotWorse {
+		return v
+	}
+	if check, message, wait := c.notProven(h.past); check != "" {
+		v.State, v.StageReady, v.StageWait = v1alpha1.VerdictUnknown, false, cut(wait)
+		v.Reason, v.Check, v.Message = v1alpha1.ReasonNotProven, check, cut(message)
+	}
 	return v
 }
 
@@ -207,24 +254,24 @@ func (c Config) gate(h history) Verdict {
 // the latest window is no breach: the evidence is thin, or the newest is clean.
 func (c Config) aboveLimit(s tally) (check, message, wait string) {
 	if c.ErrorRate != nil {
-		if message, wait := aboveLimit("failed", s.errors, s.requests, c.ErrorRate.Max); message != "" {
+		if message, wait := c.aboveRate("failed", s.errors, s.requests, c.ErrorRate.Max); message != "" {
 			return CheckErrorRate, message, wait
 		}
 	}
 	if c.Latency != nil {
-		if message, wait := aboveLimit("were slow", s.slow, s.timed, c.Latency.maxSlow()); message != "" {
+		if message, wait := c.aboveRate("were slow", s.slow, s.timed, c.Latency.maxSlow()); message != "" {
 			return CheckLatency, message, wait
 		}
 	}
 	return "", "", ""
 }
 
-func aboveLimit(what string, bad, total, limit float64) (message, wait string) {
+func (c Config) aboveRate(what string, bad, total, limit float64) (message, wait string) {
 	if !(bad > limit*total*(1+slack)+slack) {
 		return "", ""
 	}
 	but := "but not yet beyond doubt"
-	if exceeds(bad, total, limit) {
+	if c.exceeds(bad, total, limit) {
 		but = "but not in the newest window"
 	}
 	return fmt.Sprintf("%s of %s requests %s since the share was confirmed (%s), above the limit of %s, %s",

@@ -84,7 +84,8 @@ func check(name string, value float64) func(*Window) {
 func reads(f func(*Reading)) func(*Window) { return func(w *Window) { f(&w.Canary) } }
 
 // input has the share confirmed so that the window of tick 5 is the first that
-// counts, and the one of tick 8 the first on the grid.
+// counts, and the one of tick 8 the first on the grid. The canary has all traffic: the
+// comparison with stable has tests of its own.
 func input(c Config, ws []Window) Input {
 	now := epoch
 	for _, w := range ws {
@@ -92,7 +93,7 @@ func input(c Config, ws []Window) Input {
 			now = w.End
 		}
 	}
-	return Input{Config: c, Subject: TrackCanary, ConfirmedAt: epoch, Windows: ws, Now: now.Add(time.Second)}
+	return Input{Config: c, Subject: TrackCanary, Unopposed: true, ConfirmedAt: epoch, Windows: ws, Now: now.Add(time.Second)}
 }
 
 func concat(ws ...[]Window) (all []Window) {
@@ -250,7 +251,7 @@ func TestEvaluateUnknown(t *testing.T) {
 	}{
 		"nothing at all": {func(w *Window) { w.Canary, w.Stable = Reading{}, Reading{} }, v1alpha1.ReasonNoData, CheckRequests, "does not report metrics per service"},
 		"only stable":    {reads(func(r *Reading) { *r = Reading{} }), v1alpha1.ReasonNoData, CheckRequests, "though the stable has some"},
-		"one sample":     {reads(func(r *Reading) { r.Found = false }), v1alpha1.ReasonNoData, CheckRequests, "fewer than two samples"},
+		"one sample":     {reads(func(r *Reading) { r.Found = false }), v1alpha1.ReasonNoData, CheckRequests, "no two samples"},
 		"no sample time": {reads(func(r *Reading) { r.NewestSample = time.Time{} }), v1alpha1.ReasonNoData, CheckRequests, "no sample"},
 		"problem of the reading": {reads(func(r *Reading) {
 			r.Problem = &Problem{Reason: v1alpha1.ReasonUnsupportedResult, Message: "gRPC"}
@@ -363,7 +364,7 @@ func TestCompactKeepsTheVerdict(t *testing.T) {
 			for i := range ws {
 				ws[i] = c.Compact(ws[i])
 			}
-			if diff := cmp.Diff(want, Evaluate(input(c, ws))); diff != "" {
+			if diff := cmp.Diff(want, Evaluate(input(c, ws)), byValue); diff != "" {
 				t.Errorf("max %s, slow %v (-full +compact):\n%s", limit, slow, diff)
 			}
 		}

@@ -117,6 +117,7 @@ func ordered(d *draft) bool {
 	case v1alpha1.VerbFinish:
 		d.status.Outcome = v1alpha1.OutcomeReturning
 		d.status.Verdict, d.status.Pause = nil, nil
+		d.status.Comparison, d.status.NoDataSince = nil, nil
 		d.fresh, d.moved = true, true
 	case v1alpha1.VerbResume:
 		d.resume()

@@ -33,7 +33,8 @@ func (d *draft) tripBreaker(message string) {
 	d.setShare(weights.ShareNone)
 	d.status.Breaker = &v1alpha1.BreakerStatus{Trips: d.trips() + 1, OpenedAt: micro(d.now), Message: clip(message)}
 	d.status.Warmup = &v1alpha1.WarmupStatus{Reason: v1alpha1.ColdBreak}
-	d.status.Pause = nil
+	// What is tried again is compared again, from the start.
+	d.status.Pause, d.status.Comparison = nil, nil
 	d.withdraw()
 	d.writes = WriteAll
 	d.event(true, v1alpha1.ReasonBreakerOpen, "break %s: the canary's share goes from %s to 0 percent for %s: %s", d.breakCount(), percent(from), d.plan.breaker.text, message)
@@ -113,6 +114,7 @@ func (d *draft) resume() {
 	// Bad news from before is known by now.
 	d.status.Share.ChangedAt = micro(d.now)
 	d.unconfirm()
+	d.status.Comparison = nil
 	d.fresh, d.moved = true, true
 }
 

@@ -29,6 +29,7 @@ func chain() []policy {
 		anotherRevision,
 		canaryUnavailable,
 		unhealthy,
+		silent,
 		ordered,
 		ended,
 		routeReplaced,

@@ -12,12 +12,29 @@ func (d *draft) degradedNow() bool {
 	return d.obs.Verdict.State == v1alpha1.VerdictDegraded && !d.fresh && d.share > 0 && d.status.Outcome == v1alpha1.OutcomeInProgress
 }
 
-// soakClock stops the soak's clock while the canary is degraded, whatever else holds
-// the rollout. Before the share is confirmed there is no soak. It decides nothing
-// itself.
+// blindNow tells whether the metrics do not let the canary be judged: they are missing,
+// old, odd, or cannot be read. That too few requests have come yet, or that a proof is
+// awaited, is part of any soak.
+func (d *draft) blindNow() bool {
+	v := d.obs.Verdict
+	if v.State != v1alpha1.VerdictUnknown || d.fresh || d.share == 0 || d.status.Outcome != v1alpha1.OutcomeInProgress {
+		return false
+	}
+	switch v.Reason {
+	case v1alpha1.ReasonAwaitingWindow, v1alpha1.ReasonInsufficientRequests, v1alpha1.ReasonTrendingUp, v1alpha1.ReasonNotProven:
+		return false
+	}
+	return true
+}
+
+// soakClock stops the soak's clock while the canary is degraded or nothing can be seen
+// of it, whatever else holds the rollout: a soak is a time in which it was watched.
+// Before the share is confirmed there is no soak. It decides nothing itself.
 func soakClock(d *draft) bool {
-	if d.known && d.confirmed() {
-		d.stopClock(d.degradedNow())
+	// At a share that was already judged, a verdict that awaits its first window only
+	// says that the controller has started anew.
+	if d.known && d.confirmed() && d.obs.Verdict.Reason != v1alpha1.ReasonAwaitingWindow {
+		d.stopClock(d.degradedNow() || d.blindNow())
 	}
 	return false
 }
@@ -61,27 +78,26 @@ func scoreShare(score float64) weights.Share {
 	return weights.Share(score * float64(weights.ShareAll))
 }
 
-// stopClock stops the soak's clock while the canary is degraded, and lets it run
-// on afterwards.
-func (d *draft) stopClock(degraded bool) {
+// stopClock stops the soak's clock, or lets it run on.
+func (d *draft) stopClock(stop bool) {
 	s := d.status.Stage
 	if s == nil || d.returning() {
 		return
 	}
 	switch {
-	case degraded && s.DegradedSince == nil:
-		s.DegradedSince = micro(d.now)
-	case !degraded && s.DegradedSince != nil:
+	case stop && s.ClockStoppedSince == nil:
+		s.ClockStoppedSince = micro(d.now)
+	case !stop && s.ClockStoppedSince != nil:
 		// Whole seconds, rounded up: a soak is never shortened.
-		still := d.stoodStill() + d.now.Sub(s.DegradedSince.Time)
-		s.DegradedFor = (still + time.Second - time.Nanosecond).Truncate(time.Second).String()
-		s.DegradedSince = nil
+		still := d.stoodStill() + d.now.Sub(s.ClockStoppedSince.Time)
+		s.ClockStoppedFor = (still + time.Second - time.Nanosecond).Truncate(time.Second).String()
+		s.ClockStoppedSince = nil
 	}
 }
 
 // stoodStill is how long the soak's clock has stood still before.
 func (d *draft) stoodStill() time.Duration {
-	still, err := time.ParseDuration(d.status.Stage.DegradedFor)
+	still, err := time.ParseDuration(d.status.Stage.ClockStoppedFor)
 	if err != nil || still < 0 {
 		return 0
 	}

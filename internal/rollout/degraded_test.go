@@ -64,18 +64,18 @@ func TestSoakStandsStill(t *testing.T) {
 	for range 2 {
 		w.feel("canary", poor)
 		w.runFor(20 * time.Minute)
-		if w.status().Stage.DegradedSince == nil {
+		if w.status().Stage.ClockStoppedSince == nil {
 			t.Fatal("the soak's clock runs")
 		}
 		w.feel("canary", good)
 		w.runFor(5 * time.Minute)
-		if w.status().Stage.DegradedSince != nil {
+		if w.status().Stage.ClockStoppedSince != nil {
 			t.Fatal("the soak's clock stands still")
 		}
 	}
-	still, err := time.ParseDuration(w.status().Stage.DegradedFor)
+	still, err := time.ParseDuration(w.status().Stage.ClockStoppedFor)
 	if err != nil || still < 30*time.Minute || still > 45*time.Minute {
-		t.Fatalf("stood still for %q (%v)", w.status().Stage.DegradedFor, err)
+		t.Fatalf("stood still for %q (%v)", w.status().Stage.ClockStoppedFor, err)
 	}
 	w.until(time.Hour, "the next stage begins", w.atShare("2"))
 	if soaked := w.at.Sub(began) - still; soaked < 30*time.Minute || soaked > 31*time.Minute {
@@ -118,9 +118,9 @@ func TestSoakStandsStillWhilePaused(t *testing.T) {
 	w.runFor(3 * time.Minute)
 	w.change(func(s *v1alpha1.WeightedRolloutSpec) { s.Paused = false })
 	w.settle()
-	still, err := time.ParseDuration(w.status().Stage.DegradedFor)
+	still, err := time.ParseDuration(w.status().Stage.ClockStoppedFor)
 	if err != nil || still < 20*time.Minute || still > 30*time.Minute {
-		t.Errorf("stood still for %q (%v)", w.status().Stage.DegradedFor, err)
+		t.Errorf("stood still for %q (%v)", w.status().Stage.ClockStoppedFor, err)
 	}
 	w.until(time.Hour, "the next stage begins", w.atShare("2"))
 	if soaked := w.at.Sub(began) - still; soaked < 30*time.Minute {

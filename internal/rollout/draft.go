@@ -82,9 +82,12 @@ func newDraft(obs Observation, now time.Time) *draft {
 // nothing is cut short by it.
 func (d *draft) notInTheFuture() {
 	s := &d.status
-	times := []*metav1.MicroTime{s.StartedAt, s.Share.ChangedAt, s.Share.ConfirmedAt}
+	times := []*metav1.MicroTime{s.StartedAt, s.Share.ChangedAt, s.Share.ConfirmedAt, s.NoDataSince}
+	if s.Comparison != nil {
+		times = append(times, s.Comparison.Through)
+	}
 	if s.Stage != nil {
-		times = append(times, s.Stage.StartedAt, s.Stage.DegradedSince)
+		times = append(times, s.Stage.StartedAt, s.Stage.ClockStoppedSince)
 	}
 	if s.Breaker != nil {
 		times = append(times, s.Breaker.OpenedAt)
@@ -153,9 +156,11 @@ func (d *draft) forceShare(s weights.Share) {
 // unconfirm says that the routes have to be confirmed anew: soak and evidence
 // start again.
 func (d *draft) unconfirm() {
+	d.keepComparison()
+	d.status.NoDataSince = nil
 	d.status.Share.ConfirmedAt = nil
 	if s := d.status.Stage; s != nil {
-		s.DegradedSince, s.DegradedFor = nil, ""
+		s.ClockStoppedSince, s.ClockStoppedFor = nil, ""
 	}
 }
 
@@ -186,6 +191,7 @@ func (d *draft) startAttempt() {
 	d.status.Stage = nil
 	d.status.Warmup = &v1alpha1.WarmupStatus{Reason: v1alpha1.ColdStarted}
 	d.status.Breaker, d.status.Pause = nil, nil
+	d.status.Comparison, d.status.NoDataSince = nil, nil
 	d.setStage(0)
 	if !d.setShare(weights.ShareNone) {
 		return
@@ -194,6 +200,9 @@ func (d *draft) startAttempt() {
 	d.moved = true
 	d.writes = WriteAll
 	d.event(false, v1alpha1.ReasonAttemptStarted, "attempt %d of revision %q starts at 0 percent", d.status.Attempt, d.status.Revision)
+	if h := d.obs.Spec.Health; h != nil && h.Prometheus != nil && h.Prometheus.TLS != nil && h.Prometheus.TLS.InsecureSkipVerify {
+		d.event(true, v1alpha1.ReasonMetricsNotVerified, "health.prometheus.tls.insecureSkipVerify is true: whoever sits between the controller and the metrics server can read the credentials and forge the evidence. Set tls.ca instead")
+	}
 	d.waitForRoutes()
 }
 
@@ -239,6 +248,7 @@ func (d *draft) record(outcome v1alpha1.Outcome, reason, message string) {
 func (d *draft) calm() {
 	d.status.Promote = false
 	d.status.Warmup, d.status.Pause = nil, nil
+	d.status.Comparison, d.status.NoDataSince = nil, nil
 	if b := d.status.Breaker; b != nil {
 		b.OpenedAt = nil
 	}

@@ -40,6 +40,40 @@ func MeasuredFrom(status *v1alpha1.WeightedRolloutStatus) time.Time {
 	return time.Time{}
 }
 
+// Unopposed says that the track under test has all traffic, so that there is nothing to
+// compare it with.
+func Unopposed(status *v1alpha1.WeightedRolloutStatus) bool {
+	everything := v1alpha1.Percent("100")
+	if Subject(status) == health.TrackStable {
+		everything = "0"
+	}
+	return status.Share.Desired != nil && *status.Share.Desired == everything
+}
+
+// Cold says that the track under test is being warmed up.
+func Cold(status *v1alpha1.WeightedRolloutStatus) bool {
+	return status.Warmup != nil && Subject(status) == health.TrackCanary
+}
+
+// Compared is what the earlier shares of the attempt have shown of the canary beside
+// stable.
+func Compared(status *v1alpha1.WeightedRolloutStatus) health.Comparison {
+	return health.ComparisonFrom(status.Comparison)
+}
+
+// keepComparison records what the evidence about the present share has shown, before it
+// is dropped: the comparison goes on over the whole attempt.
+func (d *draft) keepComparison() {
+	k := d.obs.Verdict.Compared
+	if d.fresh || !d.known || k.Through.IsZero() || d.returning() {
+		return
+	}
+	if was := d.status.Comparison; was != nil && was.Through != nil && !k.Through.After(was.Through.Time) {
+		return
+	}
+	d.status.Comparison = k.Status()
+}
+
 // Admit returns a verdict as far as it may count. Evidence from before the share's
 // confirmation can condemn the share, but opens no gate and shows no recovery: the
 // next pass may be the very one that confirms it.

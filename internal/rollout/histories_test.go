@@ -325,7 +325,7 @@ func (h *history) tamper() {
 		s.Breaker = draw(h, "breaker", nil, &v1alpha1.BreakerStatus{Trips: -5}, &v1alpha1.BreakerStatus{Trips: 99})
 	case 8:
 		if s.Stage != nil {
-			s.Stage.DegradedFor = draw(h, "degradedFor", "-1h", "x", "1h")
+			s.Stage.ClockStoppedFor = draw(h, "clockStoppedFor", "-1h", "x", "1h")
 		}
 	}
 	h.laws.disturbed = h.at

@@ -19,6 +19,9 @@ type plan struct {
 	warmupSoak   time.Duration
 	unhealthyFor time.Duration
 	breaker      breaker
+	// noDataTimeout is how long there may be no verdict.
+	noDataTimeout time.Duration
+	noDataText    string
 }
 
 // breaker is what onUnhealthy.action Break means in numbers.
@@ -33,6 +36,7 @@ const (
 	defaultWarmupSoak = v1alpha1.Duration("10m")
 	defaultCooldown   = v1alpha1.Duration("5m")
 	defaultMaxTrips   = 3
+	defaultNoData     = v1alpha1.Duration("1h")
 )
 
 type stage struct {
@@ -84,6 +88,11 @@ func (p *plan) readRamp(spec *v1alpha1.WeightedRolloutSpec) (err error) {
 	}
 	cooldown := cmp.Or(spec.OnUnhealthy.Cooldown, defaultCooldown)
 	p.breaker = breaker{text: string(cooldown), maxTrips: cmp.Or(spec.OnUnhealthy.MaxTrips, defaultMaxTrips)}
+	timeout := defaultNoData
+	if spec.Health != nil {
+		timeout = cmp.Or(spec.Health.NoDataTimeout, defaultNoData)
+	}
+	p.noDataText = string(timeout)
 	for _, field := range []struct {
 		name string
 		text v1alpha1.Duration
@@ -93,6 +102,7 @@ func (p *plan) readRamp(spec *v1alpha1.WeightedRolloutSpec) (err error) {
 		{"spec.ramp.warmup.soak", cmp.Or(spec.Ramp.Warmup.Soak, defaultWarmupSoak), &p.warmupSoak},
 		{"spec.onUnhealthy.for", spec.OnUnhealthy.For, &p.unhealthyFor},
 		{"spec.onUnhealthy.cooldown", cooldown, &p.breaker.cooldown},
+		{"spec.health.noDataTimeout", timeout, &p.noDataTimeout},
 	} {
 		if *field.into, err = field.text.Parse(); err != nil {
 			return fmt.Errorf("%s: %w", field.name, err)

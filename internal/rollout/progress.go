@@ -167,8 +167,12 @@ func soaking(d *draft) bool {
 	if s := d.status.Stage.StartedAt; s != nil && s.After(from) && !s.After(d.now) {
 		from = s.Time
 	}
-	if d.status.Stage.DegradedSince != nil {
-		d.wait(v1alpha1.ReasonDegraded, "%s, the soak's clock stands still: %s", d.at(d.share, t.share), d.awaited("", 0))
+	if d.status.Stage.ClockStoppedSince != nil {
+		reason := v1alpha1.ReasonAwaitingEvidence
+		if d.degradedNow() {
+			reason = v1alpha1.ReasonDegraded
+		}
+		d.wait(reason, "%s, the soak's clock stands still: %s", d.at(d.share, t.share), d.awaited("", 0))
 		return true
 	}
 	if at := from.Add(t.soak + d.stoodStill()); d.now.Before(at) {
@@ -222,6 +226,8 @@ func (d *draft) awaited(field string, requests int64) string {
 		return fmt.Sprintf("waiting for %s to be within its target", v.Check)
 	case v1alpha1.ReasonAboveLimit:
 		return fmt.Sprintf("waiting for more good requests: since the share was confirmed %s is above its limit", v.Check)
+	case v1alpha1.ReasonNotProven:
+		return fmt.Sprintf("waiting for the proof that the canary is not worse than stable (health.require NotWorse, %s)", v.Check)
 	case v1alpha1.ReasonTrendingUp:
 		return "waiting for the response times to stop rising: they would soon be above health.latency.max"
 	case "":

@@ -127,7 +127,12 @@ func (d *draft) reportVerdict() {
 		return
 	}
 	if old.State == is.State && old.Reason == is.Reason && old.Check == is.Check {
-		return
+		if is.Reason != v1alpha1.ReasonProviderAuth || old.Message == is.Message {
+			return
+		}
+		// One fault with the credentials is mended, and the next shows. It is told in the
+		// same event, which people look at.
+		is.At = old.At
 	}
 	calm := untroubled(is) && untroubled(*old)
 	early := is.State == v1alpha1.VerdictUnknown

@@ -13,6 +13,10 @@ type target struct {
 	attempt     int64
 	subject     health.Track
 	confirmedAt time.Time
+	unopposed   bool
+	cold        bool
+	// compared is what earlier shares have shown. It changes only with the others.
+	compared health.Comparison
 }
 
 // evidence is what was measured of the present target.
@@ -30,10 +34,10 @@ type evidence struct {
 
 // track says what is to be measured. Another target drops the evidence.
 func (e *evidence) track(t target, now time.Time) {
-	if e.target.attempt == t.attempt && e.target.subject == t.subject && e.target.confirmedAt.Equal(t.confirmedAt) {
+	if e.target.attempt == t.attempt && e.target.subject == t.subject && e.target.confirmedAt.Equal(t.confirmedAt) && e.target.cold == t.cold {
 		return
 	}
-	*e = evidence{config: e.config, meter: e.meter, target: t, record: health.NewRecord(e.config, t.confirmedAt)}
+	*e = evidence{config: e.config, meter: e.meter, target: t, record: t.share(e.config).Record()}
 	e.signal = e.verdict(now).Signal()
 }
 
@@ -41,9 +45,7 @@ func (e *evidence) track(t target, now time.Time) {
 func (e *evidence) verdict(now time.Time) health.Verdict {
 	if !e.isCurrent || !e.judgedAt.Equal(now) {
 		e.isCurrent, e.judgedAt = true, now
-		e.judged = health.Evaluate(health.Input{
-			Config: e.config, Subject: e.target.subject, ConfirmedAt: e.target.confirmedAt, Windows: e.record.Windows(), Now: now,
-		})
+		e.judged = health.Evaluate(e.record.Input(now))
 	}
 	return e.judged
 }
@@ -77,7 +79,14 @@ func (e *evidence) poll(now time.Time, elapsed time.Duration, mood Metrics) bool
 	return changed
 }
 
+func (t target) share(c health.Config) health.Share {
+	return health.Share{Config: c, Subject: t.subject, Unopposed: t.unopposed, Cold: t.cold, ConfirmedAt: t.confirmedAt, Compared: t.compared}
+}
+
 // targetOf says what a status wants to have measured.
 func targetOf(s *v1alpha1.WeightedRolloutStatus) target {
-	return target{attempt: s.Attempt, subject: rollout.Subject(s), confirmedAt: rollout.MeasuredFrom(s)}
+	return target{
+		attempt: s.Attempt, subject: rollout.Subject(s), confirmedAt: rollout.MeasuredFrom(s),
+		unopposed: rollout.Unopposed(s), cold: rollout.Cold(s), compared: rollout.Compared(s),
+	}
 }

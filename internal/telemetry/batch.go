@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
@@ -66,18 +64,15 @@ func (g group) readChunk(ctx context.Context, members []member) ([][]health.Wind
 	from := to
 	var all, timed []string
 	for _, m := range members {
-		if m.from.Before(from) {
-			from = m.from
+		if start := m.again(g.interval); start.Before(from) {
+			from = start
 		}
 		all = append(all, m.entry.stable, m.entry.canary)
 		if m.entry.config.Latency != nil {
 			timed = append(timed, m.entry.stable, m.entry.canary)
 		}
 	}
-	t := &table{preset: p, from: from, interval: g.interval, ticks: int(to.Sub(from)/g.interval) + 1, backends: make(map[string]*backend, len(all))}
-	for _, name := range all {
-		t.backends[name] = nil
-	}
+	t := newTable(p, from, to, g.interval, all)
 	reply, failed := g.server.overRange(ctx, p.requestsQuery(distinct(all), g.window), from, to, g.interval)
 	if failed != nil {
 		return nil, failed
@@ -92,14 +87,22 @@ func (g group) readChunk(ctx context.Context, members []member) ([][]health.Wind
 	}
 	windows := make([][]health.Window, len(members))
 	for i, m := range members {
-		for end := m.from; !end.After(m.to); end = end.Add(g.interval) {
-			windows[i] = append(windows[i], health.Window{
-				Start: end.Add(-g.window), End: end,
-				Stable: t.reading(m.entry.stable, end), Canary: t.reading(m.entry.canary, end),
-			})
-		}
+		windows[i] = t.windows(m, g)
 	}
 	return windows, nil
+}
+
+// again returns the first tick that is read: the one before those that are due is read
+// once more. A scrape that was under way at that tick has its time from before it and
+// became visible after it; without it, its requests would be missed by the window that
+// ends there, and taken for those of before by the next.
+func (m member) again(interval time.Duration) time.Time {
+	c := m.entry.config
+	first := health.Ceil(m.entry.target.ConfirmedAt.Add(c.SampleDelay+c.Window), interval)
+	if start := m.from.Add(-interval); !start.Before(first) {
+		return start
+	}
+	return m.from
 }
 
 // distinct sorts names and drops repetitions, so that the same targets give the
@@ -108,108 +111,6 @@ func distinct(names []string) []string {
 	names = slices.Clone(names)
 	slices.Sort(names)
 	return slices.Compact(names)
-}
-
-// table holds the numbers of a chunk by backend and tick.
-type table struct {
-	preset   preset
-	from     time.Time
-	interval time.Duration
-	ticks    int
-	backends map[string]*backend // nil: asked for, nothing found yet
-}
-
-// backend is a backend's readings, one per tick.
-type backend struct {
-	readings []health.Reading
-}
-
-// backend returns the backend that a series belongs to, or nil if it was not asked for.
-func (t *table) backend(s *series) *backend {
-	name := s.Metric[t.preset.track]
-	b, asked := t.backends[name]
-	if asked && b == nil {
-		b = &backend{readings: make([]health.Reading, t.ticks)}
-		t.backends[name] = b
-	}
-	return b
-}
-
-// at returns the index of a time that lies on a tick.
-func (t *table) at(when time.Time) (int, bool) {
-	d := when.Sub(t.from)
-	i := int(d / t.interval)
-	return i, d >= 0 && d%t.interval == 0 && i < t.ticks
-}
-
-func (t *table) reading(name string, end time.Time) health.Reading {
-	b := t.backends[name]
-	i, ok := t.at(end)
-	if b == nil || !ok {
-		return health.Reading{}
-	}
-	return b.readings[i]
-}
-
-func (t *table) addRequests(reply []series) {
-	for i := range reply {
-		s := &reply[i]
-		b := t.backend(s)
-		if b == nil {
-			continue
-		}
-		add := func(r *health.Reading, v float64) { t.addCount(r, s.Metric[t.preset.code], v) }
-		if s.Metric[kindLabel] == kindNewest {
-			add = addNewest
-		}
-		for _, v := range s.Values {
-			if at, ok := t.at(v.at); ok {
-				add(&b.readings[at], v.value)
-			}
-		}
-	}
-}
-
-func (t *table) addCount(r *health.Reading, code string, v float64) {
-	r.Found = true
-	r.Requests += v
-	failed, known := t.preset.classify(code)
-	switch {
-	case !known && v != 0:
-		r.Problem = unsupported("the gateway counts requests with the status %q, which is none of HTTP: gRPC cannot be judged by it", shorten(code, 20))
-	case failed:
-		r.Errors += v
-	}
-}
-
-func addNewest(r *health.Reading, seconds float64) {
-	if math.IsNaN(seconds) || math.Abs(seconds) > 1e11 {
-		return
-	}
-	r.NewestSample = time.UnixMilli(int64(math.Round(seconds * 1000)))
-}
-
-func (t *table) addBuckets(reply []series) {
-	for i := range reply {
-		s := &reply[i]
-		b := t.backend(s)
-		if b == nil {
-			continue
-		}
-		bound, err := strconv.ParseFloat(s.Metric[t.preset.bound], 64)
-		for _, v := range s.Values {
-			at, ok := t.at(v.at)
-			if !ok {
-				continue
-			}
-			r := &b.readings[at]
-			if err != nil {
-				r.Problem = unsupported("the histogram of response times has a bucket whose bound is no number")
-				continue
-			}
-			r.Buckets = append(r.Buckets, health.Bucket{UpperBound: bound, Count: v.value})
-		}
-	}
 }
 
 // failedWindow is the window of a tick whose metrics could not be read.

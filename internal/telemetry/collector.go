@@ -5,6 +5,7 @@ package telemetry
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -29,10 +30,18 @@ const (
 type Config struct {
 	// DefaultAddress is asked where the spec names none. Empty: there is no default.
 	DefaultAddress string
+	// BearerTokenFile and CAFile are the credentials for DefaultAddress, where the spec
+	// names neither an address nor any credentials. They are read anew for every
+	// request. Empty: there are none, and the system's authorities are trusted.
+	BearerTokenFile, CAFile string
+	// Allow says which other addresses may be asked. Default: any.
+	Allow Allowlist
+	// Secrets are where the credentials of rollouts are kept. Default: none can be read.
+	Secrets Secrets
 	// Clock is the clock of ticks and evaluations. Default: the real one.
 	Clock clock.WithDelayedExecution
-	// Transport sends requests. Default: one with the settings of
-	// http.DefaultTransport.
+	// Transport sends requests to servers that need no TLS settings of their own.
+	// Default: one with the settings of http.DefaultTransport.
 	Transport http.RoundTripper
 	// Log gets failures, without queries, addresses' user names or replies.
 	Log logr.Logger
@@ -41,7 +50,8 @@ type Config struct {
 	Notify func(types.NamespacedName)
 	// Timeout is how long a request may take. Default: 10s.
 	Timeout time.Duration
-	// Concurrency is how many requests a server gets at a time. Default: 8.
+	// Concurrency is how many requests a server gets at a time with the same
+	// credentials. Default: 8.
 	Concurrency int
 }
 
@@ -71,7 +81,10 @@ func New(cfg Config) *Collector {
 		cfg.Concurrency = defaultConcurrency
 	}
 	if cfg.Transport == nil {
-		cfg.Transport = newTransport(cfg.Concurrency)
+		cfg.Transport = newTransport(cfg.Concurrency, nil)
+	}
+	if cfg.Secrets == nil {
+		cfg.Secrets = noSecrets{}
 	}
 	if cfg.Notify == nil {
 		cfg.Notify = func(types.NamespacedName) {}
@@ -81,16 +94,6 @@ func New(cfg Config) *Collector {
 		entries: map[types.NamespacedName]*entry{}, servers: map[string]*server{},
 		intervals: map[time.Duration]int{}, busy: map[group]bool{},
 	}
-}
-
-func newTransport(perHost int) http.RoundTripper {
-	t, ok := http.DefaultTransport.(*http.Transport)
-	if !ok {
-		return http.DefaultTransport
-	}
-	t = t.Clone()
-	t.MaxIdleConnsPerHost = perHost
-	return t
 }
 
 // NeedLeaderElection says that only the leader gathers evidence.
@@ -146,7 +149,7 @@ func (c *Collector) Track(t Target) {
 	}
 	e := newEntry(t)
 	if e.problem == nil && !e.config.Disabled {
-		e.server, e.problem = c.serverFor(t.Health)
+		e.server, e.problem = c.serverFor(t.Key.Namespace, t.Health)
 	}
 	c.remove(t.Key)
 	c.entries[t.Key] = e
@@ -163,24 +166,50 @@ func (c *Collector) Track(t Target) {
 	}
 }
 
+// Problem says why the metrics server of a spec must not or cannot be asked, as far
+// as that does not depend on the server or on any Secret. It is nil if it can.
+func (c *Collector) Problem(h *v1alpha1.Health) *health.Problem {
+	if h == nil || h.Disabled {
+		return nil
+	}
+	address := c.addressOf(h.Prometheus)
+	if address == "" {
+		return &health.Problem{Reason: v1alpha1.ReasonNoMetricsAddress, Message: "no metrics server is named: set health.prometheus.address, or start the controller with --prometheus-address"}
+	}
+	u, bad := parseAddress(address)
+	if bad != "" {
+		return badAddress(bad)
+	}
+	if !c.cfg.Allow.allows(address) && address != c.cfg.DefaultAddress && !sameAddress(address, c.cfg.DefaultAddress) {
+		return &health.Problem{Reason: v1alpha1.ReasonMetricsAddressNotAllowed, Message: fmt.Sprintf("the controller may not ask the metrics server %s: name one that its --metrics-address-allow lists, or have this one listed", u.Host)}
+	}
+	return settingsProblem(u.Scheme, h.Prometheus)
+}
+
+func (c *Collector) addressOf(p *v1alpha1.Prometheus) string {
+	if p != nil && p.Address != "" {
+		return p.Address
+	}
+	return c.cfg.DefaultAddress
+}
+
 // serverFor returns the server that a target asks, and counts its user. The caller
 // holds the lock.
-func (c *Collector) serverFor(h *v1alpha1.Health) (*server, *health.Problem) {
-	address := c.cfg.DefaultAddress
-	if h.Prometheus != nil && h.Prometheus.Address != "" {
-		address = h.Prometheus.Address
+func (c *Collector) serverFor(namespace string, h *v1alpha1.Health) (*server, *health.Problem) {
+	if p := c.Problem(h); p != nil {
+		return nil, p
 	}
-	if address == "" {
-		return nil, &health.Problem{Reason: v1alpha1.ReasonNoMetricsAddress, Message: "no metrics server is named: set health.prometheus.address, or start the controller with --prometheus-address"}
+	spec, address := h.Prometheus, c.addressOf(h.Prometheus)
+	with := credentialsOf(namespace, spec, c.cfg.Secrets)
+	if !hasCredentials(spec) && (spec == nil || spec.Address == "") && c.cfg.BearerTokenFile+c.cfg.CAFile != "" {
+		with = ownCredentials(c.cfg)
 	}
-	s := c.servers[address]
+	id := identity(namespace, address, spec, with)
+	s := c.servers[id]
 	if s == nil {
-		var p *health.Problem
-		if s, p = newServer(address, c.cfg); p != nil {
-			return nil, p
-		}
-		s.address = address
-		c.servers[address] = s
+		s = newServer(address, with, c.cfg)
+		s.id = id
+		c.servers[id] = s
 	}
 	s.users++
 	return s, nil
@@ -208,7 +237,8 @@ func (c *Collector) remove(key types.NamespacedName) {
 		delete(c.intervals, e.config.Interval)
 	}
 	if e.server.users--; e.server.users <= 0 {
-		delete(c.servers, e.server.address)
+		delete(c.servers, e.server.id)
+		e.server.close()
 	}
 }
 

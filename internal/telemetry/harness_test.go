@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -98,8 +99,9 @@ func traffic(requests, errors float64) http.HandlerFunc {
 			out = append(out, s)
 		}
 		constant := func(v float64) func(time.Time) float64 { return func(time.Time) float64 { return v } }
+		buckets, window := strings.Contains(query, "_bucket"), windowOf(query)
 		for _, name := range backendNames(query) {
-			if strings.Contains(query, "_bucket") {
+			if buckets {
 				line(constant(requests/2), "service", name, "le", "0.1")
 				line(constant(requests*0.9), "service", name, "le", "0.3")
 				line(constant(requests), "service", name, "le", "1.2")
@@ -108,7 +110,8 @@ func traffic(requests, errors float64) http.HandlerFunc {
 			}
 			line(constant(requests-errors), "service", name, "code", "200")
 			line(constant(errors), "service", name, "code", "503")
-			line(func(at time.Time) float64 { return float64(at.UnixMilli())/1000 - 0.5 }, "service", name, kindLabel, kindNewest)
+			line(secondsBefore(500*time.Millisecond), "service", name, kindLabel, kindNewest)
+			line(secondsBefore(window+500*time.Millisecond), "service", name, kindLabel, kindOldest)
 		}
 		writeMatrix(w, out)
 	}
@@ -140,10 +143,25 @@ func steps(form url.Values) (at []time.Time) {
 	return at
 }
 
-var matcherText = regexp.MustCompile(`service=~"([^"]*)"`)
+// secondsBefore gives the time that lies so long before a step.
+func secondsBefore(d time.Duration) func(at time.Time) float64 {
+	return func(at time.Time) float64 { return float64(at.Add(-d).UnixMilli()) / 1000 }
+}
 
+var (
+	matcherText = regexp.MustCompile(`service=~"([^"]*)"`)
+	windowText  = regexp.MustCompile(`offset (\d+)ms`)
+)
+
+// backendNames lists the backends of HTTPRoutes that a query asks for.
 func backendNames(query string) []string {
-	return strings.Split(matcherText.FindStringSubmatch(query)[1], "|")
+	names := strings.Split(matcherText.FindStringSubmatch(query)[1], "|")
+	return slices.DeleteFunc(names, func(n string) bool { return strings.HasSuffix(n, "-grpc@kubernetesgateway") })
+}
+
+func windowOf(query string) time.Duration {
+	ms, _ := strconv.Atoi(windowText.FindStringSubmatch(query)[1])
+	return time.Duration(ms) * time.Millisecond
 }
 
 // fixture is a collector on a fake clock that the test drives by hand.

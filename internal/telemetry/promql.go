@@ -2,105 +2,114 @@ package telemetry
 
 import (
 	"fmt"
-	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/prometheus/common/model"
-
-	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
-	"github.com/weightedrollout/weightedrollout/internal/health"
 )
 
-// The label that tells the time of the newest sample from the counts, which come
-// in one reply.
+// Labels that tell the parts of one reply apart.
 const (
+	// kindLabel is absent from counts.
 	kindLabel  = "wr_kind"
-	kindNewest = "newest"
+	kindNewest = "newest" // the time of the newest sample
+	kindOldest = "oldest" // the time of the oldest sample that the counts start from
+	kindNative = "native" // there is a native histogram
+	// familyLabel has the index of the family, but for the first.
+	familyLabel = "wr_family"
 )
 
-// requestsQuery asks for the increase of every backend's requests by status over
-// the window, and for the time of its newest sample. increase looks at nothing
-// outside the window, so that no request from before the share was confirmed can
-// get into the evidence.
+// requestsQuery asks how many requests every backend had in the window, by status,
+// and for the times of the samples that say so.
 func (p preset) requestsQuery(backends []string, window time.Duration) string {
-	selector := p.requests + p.matcher(backends)
-	return fmt.Sprintf(`sum by (%s, %s) (increase(%s[%s])) or label_replace(max by (%s) (timestamp(%s)), "%s", "%s", "", "")`,
-		p.track, p.code, selector, milliseconds(window), p.track, selector, kindLabel, kindNewest)
+	return p.query(func(f family) string {
+		s := p.selector(f.requests, f, backends)
+		owner := labelList(p.names.by())
+		parts := []string{
+			"sum by (" + labelList(slices.Concat(p.names.by(), f.status)) + ") (" + increase(s, window) + ")",
+			ofKind(kindNewest, "max by ("+owner+") (timestamp("+s+"))"),
+			ofKind(kindOldest, "min by ("+owner+") (timestamp("+before(s, window)+") and last_over_time("+within(s, window)+"))"),
+		}
+		if native, ok := strings.CutSuffix(f.requests, "_count"); ok {
+			parts = append(parts, p.native(native, f, backends))
+		}
+		return strings.Join(parts, " or ")
+	})
 }
 
-// bucketsQuery asks for the increase of every backend's buckets over the window.
+// bucketsQuery asks how many requests were in every backend's buckets in the window.
 func (p preset) bucketsQuery(backends []string, window time.Duration) string {
-	return fmt.Sprintf(`sum by (%s, %s) (increase(%s[%s]))`,
-		p.track, p.bound, p.buckets+p.matcher(backends), milliseconds(window))
+	return p.query(func(f family) string {
+		s := p.selector(f.buckets, f, backends)
+		return "sum by (" + labelList(append(p.names.by(), f.bound)) + ") (" + increase(s, window) + ") or " +
+			p.native(strings.TrimSuffix(f.buckets, "_bucket"), f, backends)
+	})
 }
 
-// matcher selects the backends. Each is quoted for the regular expression, and the
-// whole for PromQL, whose double-quoted strings follow Go's rules.
-func (p preset) matcher(backends []string) string {
-	quoted := make([]string, len(backends))
-	for i, b := range backends {
-		quoted[i] = regexp.QuoteMeta(b)
+// query joins what is asked of every family into one query.
+func (p preset) query(ask func(family) string) string {
+	texts := make([]string, len(p.families))
+	for i, f := range p.families {
+		texts[i] = ask(f)
+		if i > 0 {
+			texts[i] = fmt.Sprintf(`label_replace(%s, "%s", "%d", "", "")`, texts[i], familyLabel, i)
+		}
 	}
-	return "{" + p.track + "=~" + strconv.Quote(strings.Join(quoted, "|")) + "}"
+	return strings.Join(texts, " or ")
 }
+
+// increase returns an expression for how much counters rose in the window, from the
+// samples alone. PromQL's own function of that name estimates: it multiplies what it
+// sees up to the window's ends, and misses the first value of a new series as well as
+// what came between the last sample before the window and the first one in it. For
+// every series it is the first of these that can be told:
+//
+//   - the last sample in the window less the last one before it. A value in the window
+//     that is smaller by more than a tenth is a counter that started again. A smaller
+//     step back is that between two copies of one counter, of which a server that
+//     removes duplicates shows now one and now the other.
+//   - the last sample itself, for a counter that started again, and for a new series
+//     of a target that was scraped before the window and did not have it then.
+//   - the last sample less the smallest, for a series of a new target: what it counted
+//     before its first sample may have been before the window.
+//
+// None of them is more than there was, and over windows side by side they count no
+// request twice.
+func increase(selector string, window time.Duration) string {
+	in, old := within(selector, window), before(selector, window)
+	return fmt.Sprintf("clamp_min(last_over_time(%[1]s) - (%[2]s <= min_over_time(%[1]s) / 0.9), 0)"+
+		" or (last_over_time(%[1]s) and on (job, instance) %[2]s)"+
+		" or (last_over_time(%[1]s) - min_over_time(%[1]s))", in, old)
+}
+
+// native asks which backends have a native histogram, which is not read: its series
+// have the name of the histogram itself.
+func (p preset) native(name string, f family, backends []string) string {
+	return ofKind(kindNative, "group by ("+labelList(p.names.by())+") ("+p.selector(name, f, backends)+")")
+}
+
+// selector selects the series of the backends.
+func (p preset) selector(metric string, f family, backends []string) string {
+	if f.only != "" {
+		return metric + "{" + f.only + ", " + p.matchers(backends) + "}"
+	}
+	return metric + "{" + p.matchers(backends) + "}"
+}
+
+func within(selector string, window time.Duration) string {
+	return selector + "[" + milliseconds(window) + "]"
+}
+
+func before(selector string, window time.Duration) string {
+	return selector + " offset " + milliseconds(window)
+}
+
+func ofKind(kind, expression string) string {
+	return fmt.Sprintf(`label_replace(%s, "%s", "%s", "", "")`, expression, kindLabel, kind)
+}
+
+func labelList(labels []string) string { return strings.Join(labels, ", ") }
 
 func milliseconds(d time.Duration) string {
 	return strconv.FormatInt(d.Milliseconds(), 10) + "ms"
-}
-
-// plainName is what a value may hold that is put into a query: the characters of
-// DNS names and of durations, none of which means anything to PromQL.
-var plainName = regexp.MustCompile(`^[A-Za-z0-9.-]+$`)
-
-// variable is anything in double braces.
-var variable = regexp.MustCompile(`\{\{[^{}]*\}\}`)
-
-// fill puts the values into a query of the spec. It fails, naming the variable, if
-// one is left over or has no value: such a query would ask for something else.
-func fill(query string, values map[string]string) (string, *health.Problem) {
-	var unfilled string
-	filled := variable.ReplaceAllStringFunc(query, func(v string) string {
-		value := values[strings.Trim(v, "{}")]
-		if !plainName.MatchString(value) && unfilled == "" {
-			unfilled = v
-		}
-		return value
-	})
-	switch {
-	case unfilled != "":
-		return "", &health.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: "the query uses the variable " + shorten(unfilled, 80) + ", which has no usable value: only {{namespace}}, {{service}}, {{route}} and {{window}} can be used, written exactly so"}
-	case strings.Contains(filled, "{{"):
-		return "", &health.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: "the query has an opening {{ that belongs to no variable"}
-	}
-	return filled, nil
-}
-
-// checkQueries returns the filled-in queries of a target's own checks.
-func checkQueries(t Target, c health.Config) []checkQuery {
-	subject := t.Canary
-	if t.Subject == health.TrackStable {
-		subject = t.Stable
-	}
-	values := map[string]string{
-		"namespace": t.Key.Namespace,
-		"service":   subject.Service,
-		"route":     t.Route,
-		"window":    model.Duration(c.Window).String(),
-	}
-	queries := make([]checkQuery, len(t.Health.Checks))
-	for i, k := range t.Health.Checks {
-		queries[i].name = k.Name
-		queries[i].text, queries[i].problem = fill(k.Query, values)
-	}
-	return queries
-}
-
-// shorten cuts a text from a user to what a message can bear.
-func shorten(s string, most int) string {
-	if r := []rune(s); len(r) > most {
-		return string(r[:most]) + "…"
-	}
-	return strings.ToValidUTF8(s, "?")
 }

@@ -1,65 +1,117 @@
 package telemetry
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/health"
 )
 
 func TestQueries(t *testing.T) {
-	p := presets[v1alpha1.PresetTraefik]
-	backends := []string{"shop-web-canary-http-80@kubernetesgateway", `odd.name"\`}
+	const (
+		one   = `traefik_service_requests_total{service=~"shop-web-80-grpc@kubernetesgateway|shop-web-http-80@kubernetesgateway"}`
+		slow  = `istio_request_duration_milliseconds_bucket{reporter="source", destination_service_namespace=~"shop", destination_service_name=~"web"}`
+		whole = `istio_request_duration_milliseconds{reporter="source", destination_service_namespace=~"shop", destination_service_name=~"web"}`
+	)
+	web := v1alpha1.Track{Service: "web", Port: 80}
 	tests := map[string]struct{ got, want string }{
-		"requests": {p.requestsQuery(backends, time.Minute),
-			`sum by (service, code) (increase(traefik_service_requests_total{service=~"shop-web-canary-http-80@kubernetesgateway|odd\\.name\"\\\\"}[60000ms]))` +
-				` or label_replace(max by (service) (timestamp(traefik_service_requests_total{service=~"shop-web-canary-http-80@kubernetesgateway|odd\\.name\"\\\\"})), "wr_kind", "newest", "", "")`},
-		"buckets": {p.bucketsQuery(backends[:1], 1500*time.Millisecond),
-			`sum by (service, le) (increase(traefik_service_request_duration_seconds_bucket{service=~"shop-web-canary-http-80@kubernetesgateway"}[1500ms]))`},
+		"requests": {traefik.requestsQuery([]string{traefik.backend("shop", web)}, time.Minute),
+			`sum by (service, code, protocol) (` +
+				`clamp_min(last_over_time(` + one + `[60000ms]) - (` + one + ` offset 60000ms <= min_over_time(` + one + `[60000ms]) / 0.9), 0)` +
+				` or (last_over_time(` + one + `[60000ms]) and on (job, instance) ` + one + ` offset 60000ms)` +
+				` or (last_over_time(` + one + `[60000ms]) - min_over_time(` + one + `[60000ms])))` +
+				` or label_replace(max by (service) (timestamp(` + one + `)), "wr_kind", "newest", "", "")` +
+				` or label_replace(min by (service) (timestamp(` + one + ` offset 60000ms) and last_over_time(` + one + `[60000ms])), "wr_kind", "oldest", "", "")`},
+		"buckets": {istio.bucketsQuery([]string{istio.backend("shop", web)}, 1500*time.Millisecond),
+			`sum by (destination_service_namespace, destination_service_name, le) (` +
+				`clamp_min(last_over_time(` + slow + `[1500ms]) - (` + slow + ` offset 1500ms <= min_over_time(` + slow + `[1500ms]) / 0.9), 0)` +
+				` or (last_over_time(` + slow + `[1500ms]) and on (job, instance) ` + slow + ` offset 1500ms)` +
+				` or (last_over_time(` + slow + `[1500ms]) - min_over_time(` + slow + `[1500ms])))` +
+				` or label_replace(group by (destination_service_namespace, destination_service_name) (` + whole + `), "wr_kind", "native", "", "")`},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if tc.got != tc.want {
-				t.Errorf("got  %s\nwant %s", tc.got, tc.want)
+			if diff := cmp.Diff(tc.want, tc.got); diff != "" {
+				t.Errorf("query (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestTraefikBackend(t *testing.T) {
+func TestMatchers(t *testing.T) {
+	a, b := v1alpha1.Track{Service: "a.v2", Port: 80}, v1alpha1.Track{Service: `b"\`, Port: 8080}
 	tests := map[string]struct {
-		namespace string
-		track     v1alpha1.Track
-		want      string
+		preset preset
+		want   string
 	}{
-		"plain":       {"shop", v1alpha1.Track{Service: "web-canary", Port: 8080}, "shop-web-canary-http-8080@kubernetesgateway"},
-		"dots":        {"shop", v1alpha1.Track{Service: "web.v2", Port: 80}, "shop-web-v2-http-80@kubernetesgateway"},
-		"double dash": {"shop", v1alpha1.Track{Service: "web--v2", Port: 80}, "shop-web-v2-http-80@kubernetesgateway"},
+		"joined":   {traefik, `service=~"shop-a-v2-80-grpc@kubernetesgateway|shop-a-v2-http-80@kubernetesgateway|test-b-8080-grpc@kubernetesgateway|test-b-http-8080@kubernetesgateway"`},
+		"no port":  {istio, `destination_service_namespace=~"shop|test", destination_service_name=~"a\\.v2|b\"\\\\"`},
+		"with one": {linkerd, `backend_namespace=~"shop|test", backend_name=~"a\\.v2|b\"\\\\", backend_port=~"80|8080"`},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := traefikBackend(tc.namespace, tc.track); got != tc.want {
-				t.Errorf("got %s, want %s", got, tc.want)
+			got := tc.preset.matchers([]string{tc.preset.backend("test", b), tc.preset.backend("shop", a), tc.preset.backend("shop", a)})
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("matchers (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestHTTPStatus(t *testing.T) {
-	type answer struct{ failed, known bool }
-	for code, want := range map[string]answer{
-		"200": {false, true}, "101": {false, true}, "404": {false, true}, "499": {false, true},
-		"500": {true, true}, "503": {true, true}, "599": {true, true},
-		"600": {false, false}, "0": {false, false}, "14": {false, false}, "": {false, false}, "5xx": {false, false}, "5000": {false, false}, "+50": {false, false},
-	} {
-		failed, known := httpStatus(code)
-		if known != want.known || known && failed != want.failed {
-			t.Errorf("%q: failed %v, known %v", code, failed, known)
+func TestC40Variables(t *testing.T) {
+	values := map[string]string{"namespace": "shop", "service": "web-canary", "route": "", "window": "1m"}
+	tests := map[string]struct {
+		query, want string
+		message     string // of the problem
+	}{
+		"all":           {`rate(x{a="{{namespace}}/{{service}}"}[{{window}}])`, `rate(x{a="shop/web-canary"}[1m])`, ""},
+		"twice":         {"{{service}} + {{service}}", "web-canary + web-canary", ""},
+		"none":          {"up", "up", ""},
+		"escaped":       {`x{a="\x7b\x7b.canary}}"}`, `x{a="\x7b\x7b.canary}}"}`, ""},
+		"single braces": {`x{a="{b}"}`, `x{a="{b}"}`, ""},
+		"empty":         {`x{a="{{route}}"}`, "", "{{route}}"},
+		"missing":       {`x{a="{{ .missing }}"}`, "", "{{ .missing }}"},
+		"spaced":        {`x{a="{{ service }}"}`, "", "{{ service }}"},
+		"literal":       {`x{a="{{"}`, "", `\x7b\x7b`},
+		"doubled":       {`x{a="{{{{service}}}}"}`, "", `\x7b\x7b`},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, p := fill(tc.query, values)
+			if got != tc.want || (p != nil) != (tc.message != "") {
+				t.Fatalf("got %q, %+v", got, p)
+			}
+			if p != nil && (p.Reason != v1alpha1.ReasonInvalidSpec || !strings.Contains(p.Message, tc.message)) {
+				t.Errorf("%+v", p)
+			}
+		})
+	}
+}
+
+func TestC40NothingIsSent(t *testing.T) {
+	s := newMetricsServer(t, traffic(120, 0))
+	f := newFixture(t, s.URL)
+	f.Track(target("empty", checksOnly(`x{route="{{route}}"}`), func(t *Target) { t.Route = "" }))
+	f.Track(target("unknown", checksOnly(`x{a="{{ .canary }}"}`)))
+	for range 3 {
+		f.step(time.Second)
+	}
+	if asked := s.take(); len(asked) != 0 {
+		t.Errorf("%d queries were sent: %v", len(asked), asked[0])
+	}
+	for name, variable := range map[string]string{"empty": "{{route}}", "unknown": "{{ .canary }}"} {
+		v := f.Verdict(key(name))
+		if v.State != v1alpha1.VerdictUnknown || v.Reason != v1alpha1.ReasonInvalidSpec || !strings.Contains(v.Message, variable) {
+			t.Errorf("%s: %+v", name, v)
 		}
 	}
 }
 
-func FuzzFill(f *testing.F) {
+func FuzzFillQuery(f *testing.F) {
 	for _, q := range []string{"up", "{{service}}", "{{ x }}", "{{{service}}}", "{{service", "}}{{", "{{{{service}}}}", `sum(x{a="{{namespace}}"})`} {
 		f.Add(q, "web")
 	}
@@ -67,6 +119,43 @@ func FuzzFill(f *testing.F) {
 		got, p := fill(query, map[string]string{"namespace": "shop", "service": service, "route": "r", "window": "1m"})
 		if p != nil && got != "" || p == nil && variable.MatchString(got) {
 			t.Errorf("%q became %q, %v", query, got, p)
+		}
+	})
+}
+
+func FuzzDecodeReply(f *testing.F) {
+	for _, text := range []string{
+		`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"service":"a"},"values":[[1,"2"]]}]}}`,
+		`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"wr_family":"-1"},"histograms":[[1,{}]]}]}}`,
+		`{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1,"NaN"]}]}}`,
+		`{"status":"success","data":{"resultType":"scalar","result":[1e99,"1"]}}`,
+		`{"status":"error","errorType":"bad_data"}`, `{"status":"success","data":{"resultType":"matrix","result":null}}`, `[`, ``,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		r, err := decodeReply(body)
+		if err != nil {
+			return
+		}
+		if s, p := r.one(); p == nil && (s.value != s.value || s.value-s.value != 0) {
+			t.Errorf("%v passes for a number", s.value)
+		}
+		m, err := r.matrix()
+		if err != nil {
+			return
+		}
+		end := time.Unix(1, 0)
+		for name, p := range presets {
+			e := newEntry(target("a", func(t *Target) { t.Health.Preset = name }))
+			tb := newTable(p, end, end, time.Second, []string{e.stable, e.canary})
+			tb.addRequests(m)
+			tb.addBuckets(m)
+			for _, w := range tb.windows(member{entry: e, from: end, to: end}, group{window: time.Second, interval: time.Second}) {
+				if r := w.Reading(health.TrackCanary); r.Found && r.Problem == nil && r.Errors > r.Requests+1e-6*max(r.Requests, 1) {
+					t.Errorf("%s: %v of %v requests failed", name, r.Errors, r.Requests)
+				}
+			}
 		}
 	})
 }

@@ -105,16 +105,12 @@ type series struct {
 
 var errNoMatrix = errors.New("the reply is not a list of series of numbers")
 
-// matrix reads the reply of a range query.
+// matrix reads the reply of a range query. Series of histograms are among it, without
+// values, so that one of them does not spoil the rest.
 func (r *reply) matrix() ([]series, error) {
 	var m []series
 	if r.Data.ResultType != "matrix" || json.Unmarshal(r.Data.Result, &m) != nil {
 		return nil, errNoMatrix
-	}
-	for _, s := range m {
-		if len(s.Histograms) > 0 {
-			return nil, errNoMatrix
-		}
 	}
 	return m, nil
 }

@@ -123,8 +123,7 @@ func (e *entry) breaches(windows []health.Window, now time.Time) bool {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	all := append(append([]health.Window(nil), e.record.Windows()...), windows...)
-	v := health.Evaluate(e.input(all, now))
+	v := health.Evaluate(e.inputWith(windows, now))
 	return !v.BreachSince.IsZero() && v.State != v1alpha1.VerdictUnknown
 }
 

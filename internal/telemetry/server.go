@@ -2,17 +2,16 @@ package telemetry
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/api"
@@ -29,47 +28,97 @@ const (
 	maxRetryAfter = 5 * time.Minute
 )
 
-// server is a metrics server. It is asked by a bounded number of requests at a
-// time, and not at all while it has asked for a rest.
+// server is a metrics server, asked with one set of credentials. It is asked by a
+// bounded number of requests at a time, and not at all while it has asked for a rest.
 type server struct {
-	address string // as the collector knows it
-	host    string // for messages
-	client  api.Client
-	slots   chan struct{}
-	clock   clock.PassiveClock
-	timeout time.Duration
-	users   int // guarded by Collector.mu
+	id          string // as the collector knows it
+	address     string
+	host        string // for messages
+	credentials *credentials
+	shared      http.RoundTripper // where no TLS settings are needed
+	slots       chan struct{}
+	clock       clock.PassiveClock
+	timeout     time.Duration
+	getOnly     atomic.Bool // the server refuses POST
+	users       int         // guarded by Collector.mu
 
 	mu        sync.Mutex
 	notBefore time.Time
+	texts     []string // what client was made from
+	client    api.Client
+	transport *http.Transport // the client's own, if it has one
 }
 
-// newServer parses the address. The problem says what is wrong with it, without
-// repeating it: it could hold a password.
-func newServer(address string, cfg Config) (*server, *health.Problem) {
-	u, err := url.Parse(address)
-	bad := ""
-	switch {
-	case err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https"):
-		bad = "is no http or https URL"
-	case u.User != nil:
-		bad = "must not hold a user name or password"
-	case u.RawQuery != "" || u.Fragment != "":
-		bad = "must not have a query or fragment"
+// newServer prepares a server whose address can be parsed, and holds its Secrets.
+func newServer(address string, c *credentials, cfg Config) *server {
+	s := &server{
+		address: address, credentials: c, shared: cfg.Transport,
+		slots: make(chan struct{}, cfg.Concurrency), clock: cfg.Clock, timeout: cfg.Timeout,
 	}
-	if bad != "" {
-		return nil, &health.Problem{Reason: v1alpha1.ReasonNoMetricsAddress, Message: "the address of the metrics server " + bad + ": give one such as http://prometheus.monitoring:9090"}
+	if u, problem := parseAddress(address); problem == "" {
+		s.host = u.Host
 	}
-	s := &server{host: u.Host, slots: make(chan struct{}, cfg.Concurrency), clock: cfg.Clock, timeout: cfg.Timeout}
-	s.client, err = api.NewClient(api.Config{Address: address, Client: &http.Client{
-		Transport: &guard{server: s, next: cfg.Transport},
-		// A redirect could carry queries, and later credentials, to another host.
+	c.hold()
+	return s
+}
+
+// close lets the Secrets go, and connections that nobody uses.
+func (s *server) close() {
+	s.credentials.release()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.disconnect()
+}
+
+// disconnect drops the client. The caller holds the lock.
+func (s *server) disconnect() {
+	if s.transport != nil {
+		s.transport.CloseIdleConnections()
+	}
+	s.client, s.transport, s.texts = nil, nil, nil
+}
+
+// connect returns a client with the present credentials: another one as soon as a
+// Secret has changed.
+func (s *server) connect(ctx context.Context) (api.Client, *health.Problem) {
+	texts, p := s.credentials.read(ctx)
+	if p != nil {
+		return nil, p
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.client != nil && slices.Equal(texts, s.texts) {
+		return s.client, nil
+	}
+	s.disconnect()
+	header, p := s.credentials.headers(texts)
+	if p != nil {
+		return nil, p
+	}
+	next := s.shared
+	if s.credentials.usesTLS() {
+		config, p := s.credentials.tlsConfig(texts)
+		if p != nil {
+			return nil, p
+		}
+		s.transport = newTransport(cap(s.slots), config)
+		next = s.transport
+	}
+	client, err := api.NewClient(api.Config{Address: s.address, Client: &http.Client{
+		Transport: &guard{server: s, next: &withHeaders{header: header, next: next}},
+		// A redirect would carry queries and credentials to another host.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}})
 	if err != nil {
-		return nil, &health.Problem{Reason: v1alpha1.ReasonNoMetricsAddress, Message: "the address of the metrics server cannot be used"}
+		return nil, badAddress("cannot be used")
 	}
-	return s, nil
+	s.client, s.texts = client, texts
+	return client, nil
+}
+
+// badAddress says what is wrong with an address.
+func badAddress(what string) *health.Problem {
+	return &health.Problem{Reason: v1alpha1.ReasonNoMetricsAddress, Message: "the address of the metrics server " + what + ": give one such as http://prometheus.monitoring:9090"}
 }
 
 // instant asks for the value of a query at a time.
@@ -113,14 +162,12 @@ func (s *server) ask(ctx context.Context, path string, args url.Values) (*reply,
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	args.Set("timeout", strconv.FormatFloat(s.timeout.Seconds(), 'f', -1, 64))
-	// The list of a thousand backends is too long for a URL.
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.client.URL(path, nil).String(), strings.NewReader(args.Encode()))
-	if err != nil {
-		return nil, s.explain(err)
+	client, p := s.connect(ctx)
+	if p != nil {
+		return nil, p
 	}
-	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	_, body, err := s.client.Do(ctx, request)
+	args.Set("timeout", strconv.FormatFloat(s.timeout.Seconds(), 'f', -1, 64))
+	body, err := s.send(ctx, client, path, args)
 	if err != nil {
 		return nil, s.explain(err)
 	}
@@ -129,6 +176,36 @@ func (s *server) ask(ctx context.Context, path string, args url.Values) (*reply,
 		return nil, s.explain(err)
 	}
 	return r, nil
+}
+
+// send posts a query: the list of a thousand backends is too long for a URL. A server
+// that refuses POST is asked by GET, as the API's own client does, and from then on
+// until it refuses that.
+func (s *server) send(ctx context.Context, client api.Client, path string, args url.Values) ([]byte, error) {
+	target := client.URL(path, nil)
+	if !s.getOnly.Load() {
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(), strings.NewReader(args.Encode()))
+		if err != nil {
+			return nil, err
+		}
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		_, body, err := client.Do(ctx, request)
+		var status *statusError
+		if !errors.As(err, &status) || (status.code != http.StatusMethodNotAllowed && status.code != http.StatusNotImplemented) {
+			return body, err
+		}
+		s.getOnly.Store(true)
+	}
+	target.RawQuery = args.Encode()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	_, body, err := client.Do(ctx, request)
+	if _, refused := errors.AsType[*statusError](err); refused {
+		s.getOnly.Store(false)
+	}
+	return body, err
 }
 
 func (s *server) resting() bool {
@@ -157,62 +234,6 @@ var (
 type statusError struct{ code int }
 
 func (e *statusError) Error() string { return "HTTP " + strconv.Itoa(e.code) }
-
-// explain turns an error into words for a status message. Only what is known here
-// goes into them: the text of an error can hold URLs, queries and bodies.
-func (s *server) explain(err error) *health.Problem {
-	reason, what := v1alpha1.ReasonProviderError, ""
-	var (
-		status  *statusError
-		refused *apiError
-	)
-	switch {
-	case errors.As(err, &status) && (status.code == http.StatusUnauthorized || status.code == http.StatusForbidden):
-		reason, what = v1alpha1.ReasonProviderAuth, fmt.Sprintf("refused the credentials (HTTP %d)", status.code)
-	case errors.As(err, &status):
-		what = fmt.Sprintf("answered HTTP %d", status.code)
-	case errors.As(err, &refused):
-		what = "refused the query (" + refused.class + ")"
-	case errors.Is(err, errResting):
-		what = "asked for a rest, and is not asked until that is over"
-	case errors.Is(err, errTooLarge):
-		what = fmt.Sprintf("gave a reply of more than %d MiB", maxBody>>20)
-	case errors.Is(err, errNotPrometheus):
-		what = "gave a reply that is not one of the Prometheus API"
-	case errors.Is(err, errPartial):
-		what = "gave a partial response, with warnings"
-	case errors.Is(err, errNoMatrix):
-		reason, what = v1alpha1.ReasonUnsupportedResult, "gave something that is not a list of series of numbers"
-	default:
-		what = s.unreachable(err)
-	}
-	return &health.Problem{Reason: reason, Message: fmt.Sprintf("the metrics server %s %s", s.host, what)}
-}
-
-// unreachable says why there was no reply.
-func (s *server) unreachable(err error) string {
-	var (
-		dns     *net.DNSError
-		cert    *tls.CertificateVerificationError
-		record  tls.RecordHeaderError
-		network net.Error
-	)
-	switch {
-	case errors.Is(err, context.Canceled):
-		return "was not waited for"
-	case errors.As(err, &dns):
-		return "could not be reached: its name cannot be resolved"
-	case errors.As(err, &cert):
-		return "could not be reached: its certificate is not trusted"
-	case errors.As(err, &record):
-		return "could not be reached: it does not speak TLS"
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return "could not be reached: connection refused"
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
-		return fmt.Sprintf("did not answer within %s", s.timeout)
-	}
-	return "could not be reached"
-}
 
 // guard is the round tripper of one server: it notes when the server asks for a
 // rest, lets only replies through that carry a result, and bounds their size.

@@ -31,12 +31,19 @@ type Target struct {
 	Subject health.Track
 	// ConfirmedAt is when the gateway confirmed the present share; zero: not yet.
 	ConfirmedAt time.Time
+	// Unopposed says that the subject has all traffic.
+	Unopposed bool
+	// Cold says that it is being warmed up.
+	Cold bool
+	// Compared is what earlier shares of the attempt have shown beside stable. It is
+	// read when the target is new.
+	Compared health.Comparison
 }
 
 // same says whether evidence that was gathered for one target speaks for another.
 func (t *Target) same(u *Target) bool {
 	return t.Key == u.Key && t.UID == u.UID && t.Attempt == u.Attempt && t.Route == u.Route &&
-		t.Stable == u.Stable && t.Canary == u.Canary && t.Subject == u.Subject && t.For == u.For &&
+		t.Stable == u.Stable && t.Canary == u.Canary && t.Subject == u.Subject && t.Unopposed == u.Unopposed && t.Cold == u.Cold && t.For == u.For &&
 		t.ConfirmedAt.Equal(u.ConfirmedAt) && reflect.DeepEqual(t.Health, u.Health)
 }
 
@@ -69,7 +76,8 @@ func newEntry(t Target) *entry {
 		e.problem = &health.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: err.Error()}
 		return e
 	}
-	e.config, e.record = config, health.NewRecord(config, t.ConfirmedAt)
+	e.config = config
+	e.record = health.Share{Config: config, Subject: t.Subject, Unopposed: t.Unopposed, Cold: t.Cold, ConfirmedAt: t.ConfirmedAt, Compared: t.Compared}.Record()
 	if config.Disabled {
 		return e
 	}
@@ -113,14 +121,14 @@ func (e *entry) verdictLocked(now time.Time) health.Verdict {
 	if e.problem != nil {
 		return health.Unknown(e.problem.Reason, e.problem.Message)
 	}
-	return health.Evaluate(e.input(e.record.Windows(), now))
+	return health.Evaluate(e.record.Input(now))
 }
 
-func (e *entry) input(windows []health.Window, now time.Time) health.Input {
-	return health.Input{
-		Config: e.config, Subject: e.target.Subject, ConfirmedAt: e.target.ConfirmedAt,
-		Windows: windows, Now: now,
-	}
+// inputWith is the evidence together with windows that it does not hold yet.
+func (e *entry) inputWith(windows []health.Window, now time.Time) health.Input {
+	in := e.record.Input(now)
+	in.Windows = append(append([]health.Window(nil), in.Windows...), windows...)
+	return in
 }
 
 // add merges windows into the evidence, and says whether the verdict's signal is

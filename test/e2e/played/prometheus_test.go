@@ -300,7 +300,7 @@ func (p *playedPrometheus) overRange(query, start, end, step string) []byte {
 	return body
 }
 
-// named lists the backends that a query asks for.
+// named lists the backends that a query asks for: those of HTTPRoutes.
 func named(query string) []string {
 	m := queryMatcher.FindStringSubmatch(query)
 	if m == nil {
@@ -310,7 +310,8 @@ func named(query string) []string {
 	if err != nil {
 		return nil
 	}
-	return strings.Split(strings.ReplaceAll(text, `\`, ""), "|")
+	names := strings.Split(strings.ReplaceAll(text, `\`, ""), "|")
+	return slices.DeleteFunc(names, func(n string) bool { return strings.HasSuffix(n, "-grpc@kubernetesgateway") })
 }
 
 func (tr traffic) series(name string, buckets bool, window float64, ticks []float64) []seriesJSON {
@@ -342,5 +343,7 @@ func (tr traffic) series(name string, buckets bool, window float64, ticks []floa
 	if tr.failed > 0 {
 		lines = append(lines, line("code", "500", constant(total*tr.failed)))
 	}
-	return append(lines, line("wr_kind", "newest", func(tick float64) float64 { return tick }))
+	return append(lines,
+		line("wr_kind", "newest", func(tick float64) float64 { return tick }),
+		line("wr_kind", "oldest", func(tick float64) float64 { return tick - window }))
 }

@@ -1,0 +1,253 @@
+package health
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/health/compare"
+)
+
+// Comparison is what the disjoint windows so far have shown of the canary's requests
+// beside those of stable at the same time. It is one test over a whole attempt. The
+// zero value is its start.
+type Comparison struct {
+	// Errors compares failed requests, and Slow those slower than latency.max.
+	Errors, Slow compare.Inferiority
+	// Through is the end of the newest window that is in it; zero: none is.
+	Through time.Time
+}
+
+// ComparisonFrom reads a comparison that was recorded in a status. What cannot be read
+// starts over, as an attempt does.
+func ComparisonFrom(s *v1alpha1.ComparisonStatus) Comparison {
+	if s == nil {
+		return Comparison{}
+	}
+	errors, err := compare.ParseInferiority(s.Errors)
+	if err != nil {
+		return Comparison{}
+	}
+	slow, err := compare.ParseInferiority(s.Slow)
+	if err != nil {
+		return Comparison{}
+	}
+	k := Comparison{Errors: errors, Slow: slow}
+	if s.Through != nil {
+		k.Through = s.Through.Time
+	}
+	return k
+}
+
+// Status returns the record of the comparison, or nil if there is nothing to record.
+func (k Comparison) Status() *v1alpha1.ComparisonStatus {
+	if k.Through.IsZero() {
+		return nil
+	}
+	through := metav1.NewMicroTime(k.Through.UTC())
+	return &v1alpha1.ComparisonStatus{Errors: k.Errors.String(), Slow: k.Slow.String(), Through: &through}
+}
+
+// Past is what windows have shown that are not kept any more.
+type Past struct {
+	// Comparison is that of this attempt, from earlier shares too.
+	Comparison Comparison
+	// NotWorseErrors and NotWorseSlow are proofs at the present share, up to Through.
+	NotWorseErrors, NotWorseSlow compare.NotWorse
+	Through                      time.Time
+}
+
+// Begin returns the past of a share that has no window yet, in an attempt that has
+// come to this comparison. One that was made with another margin starts over.
+func (c Config) Begin(earlier Comparison) Past {
+	p := Past{Comparison: earlier}
+	if c.ErrorRate == nil || earlier.Errors.Margin() != c.ErrorRate.MaxAboveStable {
+		p.Comparison.Errors = compare.Inferiority{}
+		if c.ErrorRate != nil {
+			p.Comparison.Errors = compare.NewInferiority(c.ErrorRate.MaxAboveStable)
+		}
+	}
+	if c.Latency == nil || earlier.Slow.Margin() != 0 {
+		p.Comparison.Slow = compare.Inferiority{}
+	}
+	if c.ErrorRate != nil {
+		p.NotWorseErrors = compare.NewNotWorse(c.ErrorRate.margin())
+	}
+	if c.Latency != nil {
+		p.NotWorseSlow = compare.NewNotWorse(c.Latency.maxSlow())
+	}
+	return p
+}
+
+// margin is by how much the error rate may be above that of stable for the canary not
+// to be worse: what the spec says, or else the whole limit.
+func (e *ErrorRate) margin() float64 {
+	if e.MaxAboveStable > 0 {
+		return e.MaxAboveStable
+	}
+	return e.Max
+}
+
+// beside is what a window says of both tracks: of their requests at the same time.
+type beside struct {
+	canary, stable tally
+	// beyond counts the canary's requests that took longer than latency.maxRatioToStable
+	// allows. It is known where limit, in seconds, is above 0.
+	beyond, limit float64
+}
+
+func (b beside) add(o beside) beside {
+	return beside{b.canary.add(o.canary), b.stable.add(o.stable), b.beyond + o.beyond, max(b.limit, o.limit)}
+}
+
+// errors are the failed requests of both tracks.
+func (b beside) errors() pair {
+	return pair{compare.Block{
+		Stable: compare.Counts{Bad: b.stable.errors, Total: b.stable.requests},
+		Canary: compare.Counts{Bad: b.canary.errors, Total: b.canary.requests},
+	}}
+}
+
+// slow are the slow requests of both tracks.
+func (b beside) slow() pair {
+	return pair{compare.Block{
+		Stable: compare.Counts{Bad: b.stable.slow, Total: b.stable.timed},
+		Canary: compare.Counts{Bad: b.canary.slow, Total: b.canary.timed},
+	}}
+}
+
+// besides returns what a window says of both tracks. The problem says why stable's
+// part of it cannot be told.
+func (in *Input) besides(w *Window, m measurement) (beside, *Problem) {
+	c := in.Config
+	if oldest := w.Stable.OldestSample; !oldest.IsZero() && oldest.Before(in.ConfirmedAt) {
+		return beside{}, problem(v1alpha1.ReasonAwaitingWindow, "the counts of stable reach back to before the share was confirmed")
+	}
+	s := c.measure(w, TrackStable)
+	if !s.readable {
+		return beside{}, problem(s.missing.reason, s.missing.message)
+	}
+	b := beside{canary: m.counts, stable: s.counts}
+	if c.Latency != nil && c.Latency.MaxRatio > 0 {
+		b.limit, b.beyond = c.beyond(w)
+	}
+	return b, nil
+}
+
+// compared says whether the two tracks are compared: while the canary is under test
+// and stable has traffic of its own.
+func (in *Input) compared() bool {
+	return in.Config.Preset != "" && in.Subject == TrackCanary && !in.Unopposed
+}
+
+// fold adds a disjoint window to what the earlier ones have shown.
+func (c Config) fold(p Past, b beside, end time.Time) Past {
+	errors, slow := b.errors(), b.slow()
+	if k := &p.Comparison; end.After(k.Through) {
+		k.Through = end
+		if c.ErrorRate != nil {
+			k.Errors = k.Errors.Add(errors.Block)
+		}
+		if c.Latency != nil {
+			k.Slow = k.Slow.Add(slow.Block)
+		}
+	}
+	if c.NotWorse && end.After(p.Through) {
+		p.Through = end
+		p.NotWorseErrors, p.NotWorseSlow = p.NotWorseErrors.Add(errors.Block), p.NotWorseSlow.Add(slow.Block)
+	}
+	return p
+}
+
+// wealth is the evidence that the canary is worse: 1 at the start, and at least
+// 1/(1 − confidence) once it is proven. It is 0 where nothing is compared.
+func (c Config) wealth(k Comparison) float64 {
+	switch {
+	case c.ErrorRate != nil && c.Latency != nil:
+		return compare.Combined(k.Errors, k.Slow)
+	case c.ErrorRate != nil:
+		return k.Errors.Wealth()
+	case c.Latency != nil:
+		return k.Slow.Wealth()
+	}
+	return 0
+}
+
+// negligible is the part of a limit by which the canary may be above stable without
+// being called worse: with much traffic the smallest difference can be proven, and not
+// each is worth a rollback. Where the spec gives a margin, that is in the test itself.
+const negligible = 0.25
+
+// worse says that the canary is proven to be worse than stable, if it is, and if that
+// is seen at the present share. The counts are those at this share.
+func (c Config) worse(k Comparison, here beside) finding {
+	if c.wealth(k)*c.doubt() < 1 {
+		return finding{}
+	}
+	if c.ErrorRate != nil && (c.Latency == nil || k.Errors.Wealth() >= k.Slow.Wealth()) {
+		errors := here.errors()
+		if margin := c.ErrorRate.MaxAboveStable; margin > 0 && !errors.above(margin) || margin == 0 && !c.provenAbove(errors, negligible*c.ErrorRate.Max) {
+			return finding{}
+		}
+		return c.isWorse(CheckErrorRate, "failed", errors)
+	}
+	slow := here.slow()
+	if c.Latency.MaxRatio > 0 && !(here.beyond > c.Latency.maxSlow()*here.canary.timed) || !c.provenAbove(slow, negligible*c.Latency.maxSlow()) {
+		return finding{}
+	}
+	return c.isWorse(CheckLatency, "took longer than "+seconds(c.Latency.Max.Seconds()), slow)
+}
+
+func (c Config) isWorse(check, what string, b pair) finding {
+	return finding{outcome: breached, check: check, reason: v1alpha1.ReasonWorseThanStable,
+		message: fmt.Sprintf("%s of %s requests %s since the share was confirmed (%s), and %s of %s of stable's (%s): the canary is worse than stable, with %s%% confidence over the whole attempt",
+			about(b.Canary.Bad), about(b.Canary.Total), what, rate(b.Canary.Bad, b.Canary.Total),
+			about(b.Stable.Bad), about(b.Stable.Total), rate(b.Stable.Bad, b.Stable.Total), number(c.confidence()*100))}
+}
+
+// notProven says what is missing to the proof that the canary is not worse than
+// stable, if anything is.
+func (c Config) notProven(p Past) (check, message, wait string) {
+	if c.ErrorRate != nil {
+		if message, wait := c.unproven(p.NotWorseErrors, "failed requests", c.ErrorRate.margin()); message != "" {
+			return CheckErrorRate, message, wait
+		}
+	}
+	if c.Latency != nil {
+		if message, wait := c.unproven(p.NotWorseSlow, "slow requests", c.Latency.maxSlow()); message != "" {
+			return CheckLatency, message, wait
+		}
+	}
+	return "", "", ""
+}
+
+func (c Config) unproven(p compare.NotWorse, what string, margin float64) (message, wait string) {
+	if p.Proven(c.doubt()) {
+		return "", ""
+	}
+	message = fmt.Sprintf("it is not proven yet that the canary has at most %s points of %s more than stable", number(margin*100), what)
+	more := p.MoreRequests(c.doubt())
+	if math.IsInf(more, 1) || math.IsNaN(more) {
+		return message, fmt.Sprintf("the canary to have fewer %s: at the present rate it is not within %s points of stable", what, number(margin*100))
+	}
+	return message, fmt.Sprintf("about %s more requests, until it is proven that the canary is not worse than stable", count(math.Ceil(more)))
+}
+
+// pastWith adds a window that is not kept any more to the past, if it is evidence.
+func (in *Input) pastWith(p Past, w *Window) Past {
+	if !in.compared() || in.Cold || w.Start.Before(in.ConfirmedAt.Add(in.Config.SampleDelay)) || !in.within(w) {
+		return p
+	}
+	m := in.Config.measure(w, in.Subject)
+	if !m.readable {
+		return p
+	}
+	both, wanting := in.besides(w, m)
+	if wanting != nil {
+		return p
+	}
+	return in.Config.fold(p, both, w.End)
+}

@@ -1,0 +1,133 @@
+package live_test
+
+import (
+	"encoding/json"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/health"
+	"github.com/weightedrollout/weightedrollout/internal/live"
+)
+
+var epoch = time.Date(2026, time.March, 2, 9, 0, 0, 0, time.UTC)
+
+// source knows one rollout.
+type source struct{ evidence live.Evidence }
+
+func (s source) Evidence(k types.NamespacedName, _ time.Time) (live.Evidence, bool) {
+	return s.evidence, k == types.NamespacedName{Namespace: "shop", Name: "checkout.v2"}
+}
+
+func get(t *testing.T, h *live.Handler, method, path string) *httptest.ResponseRecorder {
+	t.Helper()
+	rec := httptest.NewRecorder()
+	h.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), method, path, nil))
+	return rec
+}
+
+func handler(e live.Evidence) *live.Handler {
+	return &live.Handler{Source: source{e}, Now: func() time.Time { return epoch.Add(10 * time.Minute) }}
+}
+
+func TestRefusals(t *testing.T) {
+	h := handler(live.Evidence{})
+	idle := handler(live.Evidence{})
+	idle.Leading = func() bool { return false }
+	for _, tc := range []struct {
+		h            *live.Handler
+		method, path string
+		code         int
+		says         string
+	}{
+		{h, http.MethodPost, "/evidence/shop/checkout.v2", http.StatusMethodNotAllowed, "use GET"},
+		{h, http.MethodGet, "/evidence/", http.StatusNotFound, "NAMESPACE/NAME"},
+		{h, http.MethodGet, "/evidence/shop", http.StatusNotFound, "NAMESPACE/NAME"},
+		{h, http.MethodGet, "/evidence/shop/a/b", http.StatusNotFound, "NAMESPACE/NAME"},
+		{h, http.MethodGet, "/evidence/shop/Check%0Aout", http.StatusNotFound, "NAMESPACE/NAME"},
+		{h, http.MethodGet, "/evidence/shop/" + strings.Repeat("a", 254), http.StatusNotFound, "NAMESPACE/NAME"},
+		{h, http.MethodGet, "/evidence/shop/other", http.StatusNotFound, "shop/other"},
+		{idle, http.MethodGet, "/evidence/shop/checkout.v2", http.StatusServiceUnavailable, "lease"},
+	} {
+		rec := get(t, tc.h, tc.method, tc.path)
+		var body struct{ Error string }
+		if err := json.Unmarshal(rec.Body.Bytes(), &body); err != nil || rec.Code != tc.code || !strings.Contains(body.Error, tc.says) {
+			t.Errorf("%s %s: %d %s (%v)", tc.method, tc.path, rec.Code, rec.Body, err)
+		}
+	}
+}
+
+// TestDocument: the numbers of both tracks, what is awaited and about how long.
+func TestDocument(t *testing.T) {
+	config, err := health.ConfigFrom(&v1alpha1.Health{
+		Preset: v1alpha1.PresetTraefik, MinRequests: 1000, ErrorRate: &v1alpha1.ErrorRate{MaxPercent: "1"}, Latency: &v1alpha1.Latency{Max: "500ms"},
+		Checks: []v1alpha1.Check{{Name: "queue", Query: "q", Max: new(v1alpha1.Decimal("10"))}},
+	}, "1m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := health.Share{Config: config, Subject: health.TrackCanary, ConfirmedAt: epoch}.Record()
+	var end time.Time
+	for i := 5; i <= 90; i++ {
+		end = epoch.Add(time.Duration(i) * 15 * time.Second)
+		reading := func(n, failed float64) health.Reading {
+			return health.Reading{Found: true, Requests: n, Errors: failed, NewestSample: end, Buckets: []health.Bucket{{UpperBound: 0.5, Count: n}, {UpperBound: math.Inf(1), Count: n}}}
+		}
+		record.Add([]health.Window{{
+			Start: end.Add(-time.Minute), End: end, Stable: reading(600, 1), Canary: reading(30, 0),
+			Checks: []health.CheckResult{{Name: "queue", Value: 3, SampleAt: end}},
+		}}, end)
+	}
+	rec := get(t, handler(live.Evidence{Report: health.ReportOn(record.Input(end)), Attempt: 2, Subject: health.TrackCanary, ConfirmedAt: epoch}), http.MethodGet, "/evidence/shop/checkout.v2")
+	var got live.Document
+	if err := json.Unmarshal(rec.Body.Bytes(), &got); err != nil || rec.Code != http.StatusOK {
+		t.Fatalf("%d %v\n%s", rec.Code, err, rec.Body)
+	}
+	if got.Verdict.State != "Unknown" || got.Verdict.Reason != v1alpha1.ReasonInsufficientRequests || got.Attempt != 2 || got.Subject != "canary" || !got.ConfirmedAt.Equal(epoch) {
+		t.Errorf("got %+v", got)
+	}
+	// 21 full minutes at 30 requests each are there, and 370 are missing.
+	want := live.Awaited{What: "about 370 more requests (630 of 1000)", Requests: 370, AboutSeconds: 740}
+	if diff := cmp.Diff(want, got.Stage); diff != "" {
+		t.Errorf("stage (-want +got):\n%s", diff)
+	}
+	if !got.Ramp.Open || len(got.Evaluations) != health.MaxEvaluations || got.Comparison == nil || got.Comparison.Proof < 19 || got.Comparison.Proof > 21 {
+		t.Errorf("ramp %+v, %d evaluations, comparison %+v", got.Ramp, len(got.Evaluations), got.Comparison)
+	}
+	last := got.Evaluations[len(got.Evaluations)-1]
+	wantLast := live.Evaluation{
+		Start: end.Add(-time.Minute), End: end, Outcome: "Passed", Checks: map[string]float64{"queue": 3},
+		Stable: &live.Numbers{Requests: 600, Errors: 1, Slow: new(0.0), QuantileSeconds: last.Stable.QuantileSeconds},
+		Canary: &live.Numbers{Requests: 30, Slow: new(0.0), QuantileSeconds: last.Canary.QuantileSeconds},
+	}
+	if diff := cmp.Diff(wantLast, last); diff != "" {
+		t.Errorf("last evaluation (-want +got):\n%s", diff)
+	}
+	if rec.Header().Get("Content-Type") != "application/json" || rec.Header().Get("Cache-Control") != "no-store" {
+		t.Errorf("headers %v", rec.Header())
+	}
+}
+
+// TestDocumentOfNothing: before there is evidence it says when there will be.
+func TestDocumentOfNothing(t *testing.T) {
+	config, err := health.ConfigFrom(&v1alpha1.Health{Preset: v1alpha1.PresetTraefik, ErrorRate: &v1alpha1.ErrorRate{MaxPercent: "1"}}, "1m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := health.Share{Config: config, Subject: health.TrackCanary, ConfirmedAt: epoch.Add(time.Second)}.Record()
+	rec := get(t, handler(live.Evidence{Report: health.ReportOn(record.Input(epoch.Add(20 * time.Second)))}), http.MethodGet, "/evidence/shop/checkout.v2")
+	var got live.Document
+	if err := json.Unmarshal(rec.Body.Bytes(), &got); err != nil || rec.Code != http.StatusOK {
+		t.Fatalf("%d %v\n%s", rec.Code, err, rec.Body)
+	}
+	if got.Verdict.Reason != v1alpha1.ReasonAwaitingWindow || got.Ramp.AboutSeconds != 100 || got.Evaluations == nil || len(got.Evaluations) != 0 {
+		t.Errorf("got %+v", got)
+	}
+}
