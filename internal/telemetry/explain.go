@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"syscall"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
@@ -77,9 +78,9 @@ func (s *server) unreachable(err error) string {
 	case errors.As(err, &op) && op.Op == "remote error":
 		// That is how crypto/tls marks the peer's own alerts.
 		return "could not be reached: it ended the TLS handshake, as one does that wants a client certificate, or another one than health.prometheus.tls.certificate"
-	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	case strings.HasPrefix(s.address, "https:") && (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.EOF)):
 		// An alert can be lost when the peer closes the connection right after it.
-		return "closed the connection before it answered; with https that is what one does that wants a client certificate, or another one than health.prometheus.tls.certificate"
+		return "closed the connection before it answered, as one does that wants a client certificate, or another one than health.prometheus.tls.certificate"
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
 		return fmt.Sprintf("did not answer within %s", s.timeout)
 	}
