@@ -123,7 +123,7 @@ func (b beside) slow() pair {
 // part of it cannot be told.
 func (in *Input) besides(w *Window, m measurement) (beside, *Problem) {
 	c := in.Config
-	if oldest := w.Stable.OldestSample; !oldest.IsZero() && oldest.Before(in.ConfirmedAt) {
+	if oldest := w.Stable.OldestSample; !oldest.IsZero() && oldest.Time().Before(in.ConfirmedAt) {
 		return beside{}, problem(v1alpha1.ReasonAwaitingWindow, "the counts of stable reach back to before the share was confirmed")
 	}
 	s := c.measure(w, TrackStable)

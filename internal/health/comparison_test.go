@@ -231,7 +231,7 @@ func TestLimitsRelativeToStable(t *testing.T) {
 // stopped coming is still told.
 func TestEvidenceStartsAtItsOldestSample(t *testing.T) {
 	oldest := func(at time.Time) func(*Window) {
-		return func(w *Window) { w.Canary.OldestSample, w.Stable.OldestSample = at, at }
+		return func(w *Window) { w.Canary.OldestSample, w.Stable.OldestSample = At(at), At(at) }
 	}
 	c := errorsOnly()
 	early := Evaluate(input(c, windows(5, 12, canary(600, 0, 0), oldest(epoch.Add(-time.Millisecond)))))
@@ -241,7 +241,7 @@ func TestEvidenceStartsAtItsOldestSample(t *testing.T) {
 	if v := Evaluate(input(c, windows(5, 12, canary(600, 0, 0), oldest(epoch)))); v.State != healthy {
 		t.Errorf("evidence from the confirmation on: %+v", v)
 	}
-	old := func(w *Window) { w.Canary.NewestSample = epoch.Add(-2 * time.Second) }
+	old := func(w *Window) { w.Canary.NewestSample = At(epoch.Add(-2 * time.Second)) }
 	if v := Evaluate(input(c, windows(5, 12, canary(600, 0, 0), oldest(epoch.Add(-time.Minute)), old))); v.Reason != v1alpha1.ReasonStale {
 		t.Errorf("metrics that have stopped coming: %+v", v)
 	}

@@ -103,7 +103,7 @@ func (c Config) readable(w *Window, subject Track) *Problem {
 	if !r.Found && r.NewestSample.IsZero() {
 		return problem(v1alpha1.ReasonNoData, noSeries(w, subject))
 	}
-	if p := c.stale(r.NewestSample, w.End); p != nil {
+	if p := c.stale(r.NewestSample.Time(), w.End); p != nil {
 		return p
 	}
 	if !r.Found {

@@ -66,11 +66,11 @@ type Reading struct {
 	Quantile float64
 	// NewestSample is the time of the newest sample, whether in the window or not.
 	// Zero: there is none, and then nothing is known.
-	NewestSample time.Time
+	NewestSample Instant
 	// OldestSample is the time of the oldest sample that the counts start from: the
 	// last one at or before the window's start. Zero: not known, and then the window's
 	// start stands for it.
-	OldestSample time.Time
+	OldestSample Instant
 	// Problem, when set, says why the reading cannot be used.
 	Problem *Problem
 }
@@ -239,7 +239,7 @@ func (in *Input) within(w *Window) bool {
 		return true
 	}
 	r := w.Reading(in.Subject)
-	return r.OldestSample.IsZero() || !r.OldestSample.Before(in.ConfirmedAt) || in.Config.stale(r.NewestSample, w.End) != nil
+	return r.OldestSample.IsZero() || !r.OldestSample.Time().Before(in.ConfirmedAt) || in.Config.stale(r.NewestSample.Time(), w.End) != nil
 }
 
 // onGrid says whether a window is one of the disjoint windows that are summed:

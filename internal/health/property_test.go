@@ -87,8 +87,8 @@ func TestPropertyUnreadableIsUnknown(t *testing.T) {
 		"not found": reads(func(r *Reading) { *r = Reading{} }),
 		"NaN":       reads(func(r *Reading) { r.Requests = math.NaN() }),
 		"infinite":  reads(func(r *Reading) { r.Errors = math.Inf(1) }),
-		"stale":     reads(func(r *Reading) { r.NewestSample = r.NewestSample.Add(-5 * time.Minute) }),
-		"future":    reads(func(r *Reading) { r.NewestSample = r.NewestSample.Add(5 * time.Minute) }),
+		"stale":     reads(func(r *Reading) { r.NewestSample = At(r.NewestSample.Time().Add(-5 * time.Minute)) }),
+		"future":    reads(func(r *Reading) { r.NewestSample = At(r.NewestSample.Time().Add(5 * time.Minute)) }),
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		in := clone(drawInput(t))
@@ -269,7 +269,7 @@ func FuzzEvaluate(f *testing.F) {
 			}
 			in.Windows = append(in.Windows, Window{
 				Start: end.Add(-c.Window), End: end,
-				Canary: Reading{Found: next() > 0, Requests: next(), Errors: next(), NewestSample: end, Buckets: []Bucket{{next(), next()}, {math.Inf(1), next()}}},
+				Canary: Reading{Found: next() > 0, Requests: next(), Errors: next(), NewestSample: At(end), Buckets: []Bucket{{next(), next()}, {math.Inf(1), next()}}},
 				Checks: []CheckResult{{Name: "queue", Value: next(), SampleAt: end}},
 			})
 		}

@@ -70,7 +70,7 @@ func TestDefaultsReachEveryVerdict(t *testing.T) {
 		{v1alpha1.VerdictUnknown, v1alpha1.ReasonNotProven, opposed(proof, windows(5, 12, canary(60, 0, 0)))},
 		{v1alpha1.VerdictUnknown, v1alpha1.ReasonTrendingUp, input(c, windows(5, 48, timed(1000, func(tick int) float64 { return 0.1 + 0.0075*float64(tick) })))},
 		{v1alpha1.VerdictUnknown, v1alpha1.ReasonNoData, opposed(c, windows(5, 12, reads(func(r *Reading) { *r = Reading{} })))},
-		{v1alpha1.VerdictUnknown, v1alpha1.ReasonStale, opposed(c, windows(5, 12, reads(func(r *Reading) { r.NewestSample = r.NewestSample.Add(-2 * time.Minute) })))},
+		{v1alpha1.VerdictUnknown, v1alpha1.ReasonStale, opposed(c, windows(5, 12, reads(func(r *Reading) { r.NewestSample = At(r.NewestSample.Time().Add(-2 * time.Minute)) })))},
 		{v1alpha1.VerdictUnknown, v1alpha1.ReasonUnsupportedResult, opposed(c, windows(5, 12, reads(func(r *Reading) { r.Requests = -1 })))},
 		{v1alpha1.VerdictUnknown, v1alpha1.ReasonAmbiguousResult, opposed(own, windows(5, 12, answer(problem(v1alpha1.ReasonAmbiguousResult, "two series"))))},
 		{v1alpha1.VerdictUnknown, v1alpha1.ReasonProviderError, opposed(c, windows(5, 12, lost))},

@@ -40,7 +40,7 @@ func checksOnly() Config {
 
 func reading(end time.Time, requests, errors, slow float64) Reading {
 	return Reading{
-		Found: true, Requests: requests, Errors: errors, NewestSample: end.Add(-time.Second),
+		Found: true, Requests: requests, Errors: errors, NewestSample: At(end.Add(-time.Second)),
 		Buckets: []Bucket{{0.1, (requests - slow) / 2}, {0.5, requests - slow}, {1, requests}, {math.Inf(1), requests}},
 	}
 }
@@ -238,7 +238,7 @@ func lost(w *Window) {
 // Everything that cannot be read is Unknown: never a pass, never a failure.
 func TestEvaluateUnknown(t *testing.T) {
 	at := func(d time.Duration) func(*Reading) {
-		return func(r *Reading) { r.NewestSample = epoch.Add(12*15*time.Second + d) }
+		return func(r *Reading) { r.NewestSample = At(epoch.Add(12*15*time.Second + d)) }
 	}
 	own := func(f func(*CheckResult)) func(*Window) {
 		return func(w *Window) { f(&w.Checks[0]) }
@@ -252,7 +252,7 @@ func TestEvaluateUnknown(t *testing.T) {
 		"nothing at all": {func(w *Window) { w.Canary, w.Stable = Reading{}, Reading{} }, v1alpha1.ReasonNoData, CheckRequests, "does not report metrics per service"},
 		"only stable":    {reads(func(r *Reading) { *r = Reading{} }), v1alpha1.ReasonNoData, CheckRequests, "though the stable has some"},
 		"one sample":     {reads(func(r *Reading) { r.Found = false }), v1alpha1.ReasonNoData, CheckRequests, "no two samples"},
-		"no sample time": {reads(func(r *Reading) { r.NewestSample = time.Time{} }), v1alpha1.ReasonNoData, CheckRequests, "no sample"},
+		"no sample time": {reads(func(r *Reading) { r.NewestSample = 0 }), v1alpha1.ReasonNoData, CheckRequests, "no sample"},
 		"problem of the reading": {reads(func(r *Reading) {
 			r.Problem = &Problem{Reason: v1alpha1.ReasonUnsupportedResult, Message: "gRPC"}
 		}), v1alpha1.ReasonUnsupportedResult, CheckRequests, "gRPC"},

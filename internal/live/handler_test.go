@@ -78,7 +78,7 @@ func TestDocument(t *testing.T) {
 	for i := 5; i <= 90; i++ {
 		end = epoch.Add(time.Duration(i) * 15 * time.Second)
 		reading := func(n, failed float64) health.Reading {
-			return health.Reading{Found: true, Requests: n, Errors: failed, NewestSample: end, Buckets: []health.Bucket{{UpperBound: 0.5, Count: n}, {UpperBound: math.Inf(1), Count: n}}}
+			return health.Reading{Found: true, Requests: n, Errors: failed, NewestSample: health.At(end), Buckets: []health.Bucket{{UpperBound: 0.5, Count: n}, {UpperBound: math.Inf(1), Count: n}}}
 		}
 		record.Add([]health.Window{{
 			Start: end.Add(-time.Minute), End: end, Stable: reading(600, 1), Canary: reading(30, 0),

@@ -68,7 +68,7 @@ func (m *meter) window(c health.Config, end time.Time, mood Metrics) health.Wind
 		w.Problem = &health.Problem{Reason: v1alpha1.ReasonProviderError, Message: "the metrics server could not be reached"}
 	case MetricsEmpty:
 	case MetricsNaN:
-		nan := health.Reading{Found: true, Requests: math.NaN(), Errors: math.NaN(), NewestSample: end}
+		nan := health.Reading{Found: true, Requests: math.NaN(), Errors: math.NaN(), NewestSample: health.At(end)}
 		w.Stable, w.Canary = nan, nan
 	case MetricsFine:
 		before, after := m.at(w.Start), m.at(end)
@@ -85,7 +85,7 @@ func (m *meter) reading(before, after counts, end time.Time) health.Reading {
 		return health.Reading{}
 	}
 	d := after.since(before)
-	r := health.Reading{Found: true, Requests: d.requests, Errors: d.failed, NewestSample: end}
+	r := health.Reading{Found: true, Requests: d.requests, Errors: d.failed, NewestSample: health.At(end)}
 	r.Buckets = make([]health.Bucket, len(m.bounds))
 	for i, bound := range m.bounds {
 		r.Buckets[i] = health.Bucket{UpperBound: bound, Count: d.within[i]}

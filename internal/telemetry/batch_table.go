@@ -186,25 +186,25 @@ func (t *table) isNative(r row) bool {
 	return false
 }
 
-func later(t *time.Time, seconds float64) {
-	if at, ok := instantOf(seconds); ok && at.After(*t) {
+func later(t *health.Instant, seconds float64) {
+	if at, ok := instantOf(seconds); ok && at > *t {
 		*t = at
 	}
 }
 
-func earlier(t *time.Time, seconds float64) {
-	if at, ok := instantOf(seconds); ok && (t.IsZero() || at.Before(*t)) {
+func earlier(t *health.Instant, seconds float64) {
+	if at, ok := instantOf(seconds); ok && (t.IsZero() || at < *t) {
 		*t = at
 	}
 }
 
 // instantOf reads a time in seconds since the Unix epoch. Beyond the year 5138 nothing is
 // a time, and milliseconds stay exact.
-func instantOf(seconds float64) (time.Time, bool) {
+func instantOf(seconds float64) (health.Instant, bool) {
 	if math.IsNaN(seconds) || math.Abs(seconds) > 1e11 {
-		return time.Time{}, false
+		return 0, false
 	}
-	return time.UnixMilli(int64(math.Round(seconds * 1000))), true
+	return health.Instant(math.Round(seconds * 1000)), true
 }
 
 func (t *table) addBuckets(reply []series) {

@@ -153,7 +153,7 @@ func BenchmarkMemory(b *testing.B) {
 			e := c.entry(key(name))
 			for tick := 5; tick <= 60*4; tick++ {
 				end := start.Add(time.Duration(tick) * config.Interval)
-				reading := health.Reading{Found: true, Requests: 100, NewestSample: end, OldestSample: end.Add(-time.Minute)}
+				reading := health.Reading{Found: true, Requests: 100, NewestSample: health.At(end), OldestSample: health.At(end.Add(-time.Minute))}
 				for _, bound := range []float64{0.1, 0.3, 1.2, 5} {
 					reading.Buckets = append(reading.Buckets, health.Bucket{UpperBound: bound, Count: 100})
 				}

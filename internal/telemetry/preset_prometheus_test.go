@@ -143,8 +143,8 @@ func TestPresets(t *testing.T) {
 				}
 			}
 			got := last.Canary
-			if !got.OldestSample.Equal(base.Add(50*time.Second)) || !got.NewestSample.Equal(base.Add(110*time.Second)) {
-				t.Errorf("samples from %s to %s", got.OldestSample.Sub(base), got.NewestSample.Sub(base))
+			if got.OldestSample != health.At(base.Add(50*time.Second)) || got.NewestSample != health.At(base.Add(110*time.Second)) {
+				t.Errorf("samples from %s to %s", got.OldestSample.Time().Sub(base), got.NewestSample.Time().Sub(base))
 			}
 			counted := map[float64]float64{}
 			for _, b := range got.Buckets {

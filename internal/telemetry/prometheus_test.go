@@ -88,8 +88,8 @@ func TestAgainstPrometheus(t *testing.T) {
 		if r.Problem != nil || !r.Found || r.OldestSample.IsZero() {
 			continue
 		}
-		if most := 40*r.NewestSample.Sub(r.OldestSample).Seconds() + 80; r.Requests > most {
-			t.Errorf("%v requests between samples %s apart", r.Requests, r.NewestSample.Sub(r.OldestSample))
+		if most := 40*r.NewestSample.Time().Sub(r.OldestSample.Time()).Seconds() + 80; r.Requests > most {
+			t.Errorf("%v requests between samples %s apart", r.Requests, r.NewestSample.Time().Sub(r.OldestSample.Time()))
 		}
 	}
 }

@@ -26,7 +26,7 @@ func requestsOf(namespace, service, instance, code string, samples ...[2]float64
 // 120 seconds.
 func TestCounts(t *testing.T) {
 	type samples = [][2]float64
-	seconds := func(s float64) time.Time { return start.Add(time.Duration(s * float64(time.Second))) }
+	seconds := func(s float64) health.Instant { return health.At(start.Add(time.Duration(s * float64(time.Second)))) }
 	ok := func(instance string, s ...[2]float64) timeline {
 		return requestsOf("%", "web-canary", instance, "200", s...)
 	}
@@ -116,7 +116,7 @@ func TestCounts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			windows := f.Windows(keys[name].Key)
 			last := windows[len(windows)-1]
-			if diff := cmp.Diff(tc.want, last.Canary, cmpopts.EquateNaNs(), cmpopts.EquateApproxTime(0)); diff != "" || !last.End.Equal(seconds(120)) {
+			if diff := cmp.Diff(tc.want, last.Canary, cmpopts.EquateNaNs()); diff != "" || health.At(last.End) != seconds(120) {
 				t.Errorf("window to %s (-want +got):\n%s", last.End.Sub(start), diff)
 			}
 		})

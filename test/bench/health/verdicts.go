@@ -89,7 +89,7 @@ func playVerdict(source rand.Source, unopposed bool) bool {
 		canary[tick%quarters], stable[tick%quarters] = fails(perWindow/quarters), fails(99*perWindow/quarters)
 		end := began.Add(time.Duration(tick) * config.Interval)
 		reading := func(requests float64, failed []float64) health.Reading {
-			r := health.Reading{Found: true, Requests: requests, NewestSample: end}
+			r := health.Reading{Found: true, Requests: requests, NewestSample: health.At(end)}
 			for _, n := range failed {
 				r.Errors += n
 			}
