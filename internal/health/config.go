@@ -232,15 +232,21 @@ func (c *Config) parseChecks(checks []v1alpha1.Check) error {
 		if lowest != nil && highest != nil && *lowest > *highest {
 			return fmt.Errorf("health.checks[%s]: min is above max", k.Name)
 		}
-		importance := 0.0
-		if k.Importance != "" {
-			if importance, err = k.Importance.Float64(); err != nil || !(importance >= 0 && importance <= 100) {
-				return fmt.Errorf("health.checks[%s].importance must be from 0 to 100", k.Name)
-			}
+		importance, err := parseImportance(k.Importance)
+		if err != nil {
+			return fmt.Errorf("health.checks[%s].importance %w", k.Name, err)
 		}
 		c.Checks = append(c.Checks, Check{Name: k.Name, Min: lowest, Max: highest, Importance: importance})
 	}
 	return nil
+}
+
+func parseImportance(d v1alpha1.Decimal) (float64, error) {
+	f, err := orDefault(d, "0").Float64()
+	if err != nil || !(f >= 0 && f <= 100) {
+		return 0, errors.New("must be from 0 to 100")
+	}
+	return f, nil
 }
 
 func parseLimit(d *v1alpha1.Decimal) (*float64, error) {

@@ -73,17 +73,17 @@ func (r *reviewer) look(w *Window) {
 	c := r.in.Config
 	m := c.measure(w, r.in.Subject)
 	onGrid := c.onGrid(w.End)
-	both, comparable := r.beside(w, m, onGrid)
+	both, opposed := r.beside(w, m, onGrid)
 	if onGrid && m.readable && c.Preset != "" {
 		r.grid = append(r.grid, disjoint{w.Start, w.End, m.counts, both})
-		if comparable && !r.in.Cold {
+		if opposed && !r.in.Cold {
 			r.past = c.fold(r.past, both, w.End)
 		}
 	}
 	sum := func() tally { return sumSince(r.grid, w.End.Add(-Memory)) }
 	r.signals.measured(w, m, sum)
 	f := c.judge(w, m, sum)
-	if comparable && f.outcome != breached {
+	if opposed && f.outcome != breached {
 		f = f.worse(c.judgeBeside(both, func() beside { return besideSince(r.grid, w.End.Add(-Memory)) }))
 	}
 	missed := finding{}

@@ -73,12 +73,17 @@ func (c *Config) parseLatency(l *v1alpha1.Latency) error {
 	if _, err := score.NewEMA(parsed.Smoothing); err != nil {
 		return fmt.Errorf("health.latency.smoothing: %w", err)
 	}
-	if l.MaxRatioToStable != "" {
-		if parsed.MaxRatio, err = l.MaxRatioToStable.Float64(); err != nil || !(parsed.MaxRatio > 1 && parsed.MaxRatio <= 100) {
-			return errors.New("health.latency.maxRatioToStable must be above 1 and at most 100")
-		}
-	}
 	c.Latency = &parsed
+	return c.Latency.parseRatio(l)
+}
+
+func (l *Latency) parseRatio(from *v1alpha1.Latency) (err error) {
+	if from.MaxRatioToStable == "" {
+		return nil
+	}
+	if l.MaxRatio, err = from.MaxRatioToStable.Float64(); err != nil || !(l.MaxRatio > 1 && l.MaxRatio <= 100) {
+		return errors.New("health.latency.maxRatioToStable must be above 1 and at most 100")
+	}
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 	"github.com/weightedrollout/weightedrollout/internal/health/compare"
 )
 
@@ -36,7 +37,8 @@ type Awaited struct {
 
 // ComparisonReport is how far the comparison with stable has come.
 type ComparisonReport struct {
-	// Evidence that the canary is worse: 1 at the start, and proven at Proof.
+	// Evidence that the canary is worse: 1 at the start, and proven at Proof. The verdict
+	// also needs a difference that matters at the present share.
 	Evidence, Proof float64
 	// NotWorse says that it is proven that the canary is not worse by more than the
 	// margin. It is looked at only where the spec requires it.
@@ -139,14 +141,15 @@ func (c Config) numbers(w *Window, t Track) *Numbers {
 // estimate says about how many requests, and how much time, the gates still need.
 func (in *Input) estimate(r *Report, h history) {
 	c := in.Config
-	if len(r.Evaluations) == 0 {
+	if !h.full {
 		first := Ceil(in.ConfirmedAt.Add(c.SampleDelay), c.Window).Add(c.Window)
 		r.Ramp.About = max(first.Sub(in.Now), 0)
 		r.Stage.About = r.Ramp.About
 		return
 	}
-	if c.Preset == "" {
-		return
+	reason := r.Verdict.Reason
+	if c.Preset == "" || reason != v1alpha1.ReasonInsufficientRequests && reason != v1alpha1.ReasonNotProven {
+		return // it is not requests that are lacking
 	}
 	have := h.have(c)
 	missing := func(least int64) float64 { return max(float64(least)-have, 0) }

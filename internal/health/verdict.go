@@ -126,7 +126,7 @@ func Evaluate(in Input) Verdict {
 	case in.Config.Window < time.Millisecond || in.Config.Interval <= 0:
 		return Unknown(v1alpha1.ReasonInvalidSpec, "health.window and health.interval are not known")
 	case in.ConfirmedAt.IsZero():
-		return Unknown(v1alpha1.ReasonAwaitingWindow, "the share is not confirmed yet")
+		return Unknown(v1alpha1.ReasonAwaitingWindow, "nothing is measured: the version under test has no traffic, or its share is not confirmed yet")
 	}
 	windows := in.counted()
 	if len(windows) == 0 {

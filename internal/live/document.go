@@ -4,6 +4,7 @@ package live
 
 import (
 	"math"
+	"strconv"
 	"time"
 
 	"github.com/weightedrollout/weightedrollout/internal/health"
@@ -59,7 +60,8 @@ type Awaited struct {
 
 // Comparison is how far the comparison with stable has come.
 type Comparison struct {
-	// Evidence that the canary is worse: 1 at the start. It is proven at Proof.
+	// Evidence that the canary is worse: 1 at the start. It is proven at Proof; for a
+	// rollback the difference must also matter at the present share.
 	Evidence float64 `json:"evidence"`
 	Proof    float64 `json:"proof"`
 	// NotWorse says that it is proven that the canary is not worse.
@@ -105,7 +107,7 @@ func document(k key, e Evidence, now time.Time) Document {
 		Ramp: awaited(r.Ramp), Stage: awaited(r.Stage), Evaluations: []Evaluation{},
 	}
 	if c := r.Comparison; c != nil {
-		d.Comparison = &Comparison{Evidence: finite(c.Evidence), Proof: finite(c.Proof), NotWorse: c.NotWorse, Through: known(c.Through)}
+		d.Comparison = &Comparison{Evidence: rounded(c.Evidence), Proof: rounded(c.Proof), NotWorse: c.NotWorse, Through: known(c.Through)}
 	}
 	for _, e := range r.Evaluations {
 		is := Evaluation{
@@ -150,6 +152,15 @@ func positive(f float64) *float64 {
 		return nil
 	}
 	return new(finite(f))
+}
+
+// rounded keeps four significant digits, which is more than anybody needs of evidence.
+func rounded(f float64) float64 {
+	short, err := strconv.ParseFloat(strconv.FormatFloat(finite(f), 'g', 4, 64), 64)
+	if err != nil {
+		return finite(f)
+	}
+	return short
 }
 
 // finite keeps a number within what JSON can write.

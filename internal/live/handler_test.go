@@ -98,7 +98,7 @@ func TestDocument(t *testing.T) {
 	if diff := cmp.Diff(want, got.Stage); diff != "" {
 		t.Errorf("stage (-want +got):\n%s", diff)
 	}
-	if !got.Ramp.Open || len(got.Evaluations) != health.MaxEvaluations || got.Comparison == nil || got.Comparison.Proof < 19 || got.Comparison.Proof > 21 {
+	if !got.Ramp.Open || len(got.Evaluations) != health.MaxEvaluations || got.Comparison == nil || got.Comparison.Proof != 20 {
 		t.Errorf("ramp %+v, %d evaluations, comparison %+v", got.Ramp, len(got.Evaluations), got.Comparison)
 	}
 	last := got.Evaluations[len(got.Evaluations)-1]

@@ -126,13 +126,8 @@ func (d *draft) reportVerdict() {
 		d.status.Verdict = &is
 		return
 	}
-	if old.State == is.State && old.Reason == is.Reason && old.Check == is.Check {
-		if is.Reason != v1alpha1.ReasonProviderAuth || old.Message == is.Message {
-			return
-		}
-		// One fault with the credentials is mended, and the next shows. It is told in the
-		// same event, which people look at.
-		is.At = old.At
+	if sameVerdict(is, *old) {
+		return
 	}
 	calm := untroubled(is) && untroubled(*old)
 	early := is.State == v1alpha1.VerdictUnknown
@@ -146,6 +141,13 @@ func (d *draft) reportVerdict() {
 		d.events = append([]Event{d.events[last]}, d.events[:last]...)
 	}
 	d.status.Verdict = &is
+}
+
+// sameVerdict tells whether a verdict only has other numbers than before. Of credentials
+// the message counts, too: one fault is mended, and the next shows.
+func sameVerdict(v, old v1alpha1.VerdictStatus) bool {
+	return v.State == old.State && v.Reason == old.Reason && v.Check == old.Check &&
+		(v.Reason != v1alpha1.ReasonProviderAuth || v.Message == old.Message)
 }
 
 // untroubled tells whether a verdict is good, or only too early to tell.

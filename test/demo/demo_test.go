@@ -35,9 +35,9 @@ func told(t *testing.T, s scenario, phase v1alpha1.Phase, weights ...int32) (*ob
 	if err != nil {
 		t.Fatal(err)
 	}
-	rollout.Status.Phase = phase
+	rollout.Status.Phase, rollout.Status.OutcomeMessage = phase, s.check+": too much of it"
 	began := time.Now()
-	seen := &observation{scenario: s, began: began, rollout: rollout, endedAt: began.Add(time.Duration(3*len(weights)) * time.Second)}
+	seen := &observation{scenario: s, began: began, rollout: rollout, evaluated: true, endedAt: began.Add(time.Duration(3*len(weights)) * time.Second)}
 	stages := append(rollout.Spec.Plan.Stages, v1alpha1.Stage{Weight: "100"})
 	version, counted := uint64(1), [2]count{}
 	for i, weight := range weights {
@@ -59,7 +59,7 @@ func told(t *testing.T, s scenario, phase v1alpha1.Phase, weights ...int32) (*ob
 }
 
 func TestJudge(t *testing.T) {
-	good, bad := allScenarios[0], allScenarios[1]
+	good, bad, slow := allScenarios[0], allScenarios[1], allScenarios[2]
 	tests := []struct {
 		name     string
 		scenario scenario
@@ -75,7 +75,9 @@ func TestJudge(t *testing.T) {
 		{"rolled back", bad, v1alpha1.PhaseRolledBack, []int32{0, 1, 5, 10, 0}, ""},
 		{"not at 100 and 0", bad, v1alpha1.PhaseRolledBack, []int32{0, 1, 5, 1}, "not at 100 and 0"},
 		{"no traffic", bad, v1alpha1.PhaseRolledBack, []int32{0}, "never had any traffic"},
-		{"too late", bad, v1alpha1.PhaseRolledBack, []int32{0, 1, 5, 10, 20, 40, 50, 0}, "came to 50 %"},
+		{"too late", bad, v1alpha1.PhaseRolledBack, []int32{0, 1, 5, 10, 20, 40, 50, 0}, "the bad canary came to 50 %"},
+		{"slow", slow, v1alpha1.PhaseRolledBack, []int32{0, 1, 0}, ""},
+		{"slow, too late", slow, v1alpha1.PhaseRolledBack, []int32{0, 1, 5, 10, 20, 0}, "the slow canary came to 20 %"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -88,6 +90,48 @@ func TestJudge(t *testing.T) {
 				t.Errorf("problems are %q, want one with %q", r.problems, test.problem)
 			}
 		})
+	}
+}
+
+func TestJudgeOfASlowCanary(t *testing.T) {
+	slow := allScenarios[2]
+	tests := map[string]struct {
+		change  func(*observation)
+		problem string
+	}{
+		"because of errors":      {func(o *observation) { o.rollout.Status.OutcomeMessage = "error-rate: 3 of 20 requests failed" }, "for another reason than latency: error-rate"},
+		"errors at the gateway":  {func(o *observation) { o.samples[len(o.samples)-1].tracks[canary].errors = 2 }, "counted 2 errors of the slow canary"},
+		"failures at the client": {func(o *observation) { o.client.failed = 1 }, "1 of 1 requests failed"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			seen, spec := told(t, slow, v1alpha1.PhaseRolledBack, 0, 1, 0)
+			test.change(seen)
+			r := judge(slow, spec, seen)
+			if len(r.problems) != 1 || !strings.Contains(r.problems[0], test.problem) {
+				t.Errorf("problems are %q, want one with %q", r.problems, test.problem)
+			}
+		})
+	}
+}
+
+func TestJudgeWantsEvidence(t *testing.T) {
+	seen, spec := told(t, allScenarios[0], v1alpha1.PhasePromoted, 0, 1, 5, 10, 20, 40, 50, 80, 100)
+	seen.evaluated = false
+	r := judge(allScenarios[0], spec, seen)
+	if len(r.problems) != 1 || !strings.Contains(r.problems[0], "never told the numbers") {
+		t.Errorf("problems are %q", r.problems)
+	}
+}
+
+func TestChooseScenarios(t *testing.T) {
+	for key, want := range map[string]int{"good": 1, "bad": 1, "slow": 1, "all": 3, "both": 3} {
+		if got, err := chooseScenarios(key); err != nil || len(got) != want {
+			t.Errorf("%s: %d scenarios, %v", key, len(got), err)
+		}
+	}
+	if _, err := chooseScenarios("fast"); err == nil || !strings.Contains(err.Error(), "choose good, bad, slow or all") {
+		t.Errorf("fast: %v", err)
 	}
 }
 
@@ -175,7 +219,10 @@ func TestLinesFitTheScreen(t *testing.T) {
 	if diff := cmp.Diff([]string{"a " + s.red("b"), "cde"}, wrap("a "+s.red("b")+" cde", 4)); diff != "" {
 		t.Errorf("wrap (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"now a", "    b"}, block("now ", "a b c", 1)); diff != "" {
+	if diff := cmp.Diff([]string{"now a b", "    c", "    "}, block("now ", "a b c", 3, 8)); diff != "" {
+		t.Errorf("block (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"now abc", "    de…"}, block("now ", "abc def ghi", 2, 7)); diff != "" {
 		t.Errorf("block (-want +got):\n%s", diff)
 	}
 }

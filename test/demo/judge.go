@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/health"
 )
 
 const (
@@ -83,7 +84,7 @@ func judge(s scenario, spec v1alpha1.WeightedRolloutSpec, seen *observation) *re
 	case s.want == v1alpha1.PhasePromoted:
 		r.checkPromotion(spec, seen)
 	default:
-		r.checkRollback(seen)
+		r.checkRollback(s, seen)
 	}
 	r.busy = !r.good() && seen.slowestStable >= tooSlow
 	return r
@@ -146,13 +147,19 @@ func (r *result) checkPromotion(spec v1alpha1.WeightedRolloutSpec, seen *observa
 		}
 	}
 	r.expect(r.client.failed == 0, "%d of %d requests failed", r.client.failed, r.client.total())
+	r.expect(seen.evaluated, "the manager never told the numbers of an evaluation")
 }
 
-func (r *result) checkRollback(seen *observation) {
+func (r *result) checkRollback(s scenario, seen *observation) {
 	last := len(seen.steps) - 1
 	r.expect(last >= 0 && seen.steps[last].weights == [2]int32{100, 0}, "the route is not at 100 and 0 at the end")
 	r.expect(r.highest > 0, "the canary never had any traffic, so nothing was shown")
-	r.expect(r.highest < 5000, "the bad canary came to %s of the traffic", percent(r.highest))
+	r.expect(r.highest <= s.most, "the %s canary came to %s of the traffic", s.key, percent(r.highest))
+	r.expect(strings.Contains(r.why, s.check), "it was rolled back for another reason than %s: %s", s.check, r.why)
+	if s.check != health.CheckErrorRate {
+		r.expect(r.gateway.tracks[canary].errors == 0, "the gateway counted %.0f errors of the %s canary", r.gateway.tracks[canary].errors, s.key)
+		r.expect(r.client.failed == 0, "%d of %d requests failed", r.client.failed, r.client.total())
+	}
 }
 
 func stageRows(seen *observation) []stageRow {

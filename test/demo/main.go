@@ -1,4 +1,4 @@
-// Command demo shows what WeightedRollout does with a good and with a bad canary.
+// Command demo shows what WeightedRollout does with a good, a bad and a slow canary.
 // It runs an API server, a gateway, Prometheus, the services and the manager as
 // real processes on loopback, sends a steady load through the gateway, and checks
 // what it shows.
@@ -39,6 +39,8 @@ containers; nothing is left behind.
   good   checkout 2.4.1 is as good as stable: it is promoted, by stages of 1, 5,
          10, 20, 50 and 100 percent. The soaks are seconds, not half hours.
   bad    payments 3.0.0 fails one request in three: stable gets all traffic back.
+  slow   search 1.9.0 fails no request, but takes 2 to 3 seconds for each: stable
+         gets all traffic back.
 
 Usage: demo [flags]
 
@@ -85,7 +87,7 @@ func parseFlags(args []string, errOut io.Writer) (options, error) {
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
 	flags.SetOutput(errOut)
 	flags.StringVar(&opts.binDir, "bin", "bin", "`directory` with the binaries (make demo builds them)")
-	flags.StringVar(&opts.scenario, "scenario", "both", "what to show: good, bad or both")
+	flags.StringVar(&opts.scenario, "scenario", everyScenario, "what to show: good, bad, slow or "+everyScenario)
 	flags.BoolVar(&opts.keep, "keep", false, "leave everything running afterwards, to look around with kubectl")
 	flags.Usage = func() {
 		fmt.Fprintf(errOut, usage, requestsPerSecond)
@@ -152,21 +154,23 @@ func demo(interrupted context.Context, opts options, screen *screen) (err error)
 
 	watched, release := bed.Context(ctx)
 	defer release()
-	err = because(watched, play(watched, bed, screen, scenarios))
+	manager, err := prepare(watched, bed)
+	if err != nil {
+		return because(watched, err)
+	}
+	err = because(watched, play(watched, bed, manager, screen, scenarios))
+	screen.say("%s", screen.dim(fmt.Sprintf("  The whole took %s.", clock(time.Since(began)))))
 	if opts.keep && !errors.Is(err, errInterrupted) {
-		lookAround(interrupted, bed, opts, screen, err)
+		lookAround(interrupted, bed, manager, scenarios[0], opts, screen, err)
 	}
 	return err
 }
 
-func play(ctx context.Context, bed *testbed.Bed, screen *screen, scenarios []scenario) error {
-	if err := prepare(ctx, bed); err != nil {
-		return err
-	}
+func play(ctx context.Context, bed *testbed.Bed, manager *testbed.Manager, screen *screen, scenarios []scenario) error {
 	var results []*result
 	var failures []error
 	for _, s := range scenarios {
-		r, err := perform(ctx, bed, screen, s)
+		r, err := perform(ctx, bed, manager, screen, s)
 		if err != nil {
 			return fmt.Errorf("scenario %s: %w", s.key, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/live"
 )
 
 // track is one of the two versions.
@@ -69,6 +70,10 @@ type observation struct {
 	entries []entry
 	samples []sample
 	quality [2]quality
+	// evidence is what the manager gathers at present, nil if it gathers none, and
+	// evaluated whether it has shown an evaluation of both tracks.
+	evidence  *live.Document
+	evaluated bool
 	// slowestStable is stable's worst p99 so far, in seconds.
 	slowestStable float64
 	client        clientCount
@@ -117,6 +122,16 @@ func (o *observation) judgeQuality(q [2]quality) {
 	o.quality = q
 	if p99 := q[stable].p99; !math.IsNaN(p99) {
 		o.slowestStable = max(o.slowestStable, p99)
+	}
+}
+
+func (o *observation) evidenceSeen(d *live.Document) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.evidence = d
+	if d != nil && len(d.Evaluations) > 0 {
+		last := d.Evaluations[len(d.Evaluations)-1]
+		o.evaluated = o.evaluated || last.Stable != nil && last.Canary != nil
 	}
 }
 

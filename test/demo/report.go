@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/live"
 	"github.com/weightedrollout/weightedrollout/test/testbed"
 )
 
@@ -20,7 +21,7 @@ func (s *screen) outcome(r *result) string {
 	return s.red(fmt.Sprintf("  %s did not go as it should: %s; see below", r.scenario.name, orNone(string(r.phase))))
 }
 
-// report prints the table of both scenarios.
+// report prints the tables of the scenarios.
 func (s *screen) report(results []*result) {
 	for _, r := range results {
 		s.say("")
@@ -37,7 +38,7 @@ func (s *screen) report(results []*result) {
 		s.say("                  canary %6.0f requests, %4.0f errors", r.gateway.tracks[canary].requests, r.gateway.tracks[canary].errors)
 		s.say("  at the client   %s", clientLine(r.client))
 		if r.phase == v1alpha1.PhaseRolledBack {
-			s.say("  the bad canary had traffic for %.1fs, at most %s of it", r.exposed.Seconds(), percent(r.highest))
+			s.say("  the %s canary had traffic for %.1fs, at most %s of it", r.scenario.key, r.exposed.Seconds(), percent(r.highest))
 		}
 		for _, problem := range r.problems {
 			s.paragraph("  ", "not as it should be: "+problem)
@@ -75,7 +76,7 @@ func clientLine(c clientCount) string {
 }
 
 // lookAround leaves everything running until the user has seen enough.
-func lookAround(interrupted context.Context, bed *testbed.Bed, opts options, screen *screen, err error) {
+func lookAround(interrupted context.Context, bed *testbed.Bed, manager *testbed.Manager, shown scenario, opts options, screen *screen, err error) {
 	if interrupted.Err() != nil || bed.Err() != nil {
 		return
 	}
@@ -86,10 +87,7 @@ func lookAround(interrupted context.Context, bed *testbed.Bed, opts options, scr
 	if err != nil {
 		screen.say("%s", screen.red(err.Error()))
 	}
-	name := allScenarios[0].name
-	if opts.scenario == allScenarios[1].key {
-		name = allScenarios[1].name
-	}
+	name := shown.name
 	screen.print("", "Everything but the load goes on until Ctrl-C. In another terminal:", "",
 		"  export KUBECONFIG="+bed.Kubeconfig,
 		"  alias k="+kubectl,
@@ -100,6 +98,8 @@ func lookAround(interrupted context.Context, bed *testbed.Bed, opts options, scr
 		"  gateway     "+bed.Gateway.URL,
 		"              curl -H 'Host: "+name+".shop.example' "+bed.Gateway.URL+answersPath,
 		"  its metrics "+bed.Gateway.MetricsURL,
+		"  evidence    curl -sk -H 'Authorization: Bearer "+bed.EvidenceToken()+"' \\",
+		"                https://"+manager.MetricsAddress+live.Prefix+namespace+"/"+name,
 		"  prometheus  "+bed.Prometheus.URL,
 		"  logs        "+bed.LogDir(), "")
 	watched, release := bed.Context(interrupted)

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/health"
 	"github.com/weightedrollout/weightedrollout/test/testbed"
 )
 
@@ -31,6 +32,10 @@ type scenario struct {
 	// canary holds the flags of the canary's podinfo.
 	canary []string
 	want   v1alpha1.Phase
+	// check is what a rollback has to be because of, and most the largest share, in
+	// basis points, that the canary may have come to by then.
+	check string
+	most  int
 }
 
 var allScenarios = []scenario{
@@ -43,12 +48,23 @@ var allScenarios = []scenario{
 		key: "bad", name: "payments", revision: "3.0.0",
 		title:  "a bad canary is rolled back",
 		canary: []string{"--random-error"},
-		want:   v1alpha1.PhaseRolledBack,
+		want:   v1alpha1.PhaseRolledBack, check: health.CheckErrorRate, most: 4900,
+	},
+	{
+		key: "slow", name: "search", revision: "1.9.0",
+		title: "a slow canary without errors is rolled back",
+		// Every answer takes 2 to 3 s, and all of one second take the same time.
+		canary: []string{"--random-delay", "--random-delay-unit=ms", "--random-delay-min=2000", "--random-delay-max=3000"},
+		want:   v1alpha1.PhaseRolledBack, check: health.CheckLatency, most: 1000,
 	},
 }
 
+// everyScenario plays all of them, one after the other.
+const everyScenario = "all"
+
 func chooseScenarios(key string) ([]scenario, error) {
-	if key == "both" {
+	// It was called both when there were two.
+	if key == everyScenario || key == "both" {
 		return allScenarios, nil
 	}
 	for _, s := range allScenarios {
@@ -56,7 +72,7 @@ func chooseScenarios(key string) ([]scenario, error) {
 			return []scenario{s}, nil
 		}
 	}
-	return nil, fmt.Errorf("--scenario is %q: choose good, bad or both", key)
+	return nil, fmt.Errorf("--scenario is %q: choose good, bad, slow or %s", key, everyScenario)
 }
 
 func (s scenario) host() string { return s.name + ".shop.example" }
@@ -68,20 +84,19 @@ func (s scenario) objectKey() client.ObjectKey {
 // service is the Service of a track.
 func (s scenario) service(t track) string { return s.name + "-" + t.String() }
 
-// prepare makes what both scenarios share.
-func prepare(ctx context.Context, bed *testbed.Bed) error {
+// prepare makes what the scenarios share.
+func prepare(ctx context.Context, bed *testbed.Bed) (*testbed.Manager, error) {
 	if err := bed.CreateNamespace(ctx, namespace); err != nil {
-		return err
+		return nil, err
 	}
 	if err := bed.Gateway.Create(ctx, namespace, gatewayName); err != nil {
-		return err
+		return nil, err
 	}
-	_, err := bed.StartManager(ctx, testbed.ManagerOptions{})
-	return err
+	return bed.StartManager(ctx, testbed.ManagerOptions{Metrics: true})
 }
 
 // perform plays one scenario to its end.
-func perform(ctx context.Context, bed *testbed.Bed, screen *screen, s scenario) (*result, error) {
+func perform(ctx context.Context, bed *testbed.Bed, manager *testbed.Manager, screen *screen, s scenario) (*result, error) {
 	screen.say("")
 	screen.say("%s", screen.bold(fmt.Sprintf("Scenario %s: %s (%s %s)", s.key, s.title, s.name, s.revision)))
 	if _, err := bed.StartPodinfo(ctx, namespace, s.service(stable)); err != nil {
@@ -103,7 +118,7 @@ func perform(ctx context.Context, bed *testbed.Bed, screen *screen, s scenario) 
 
 	ctx, cancel := context.WithTimeoutCause(ctx, scenarioTimeout, fmt.Errorf("it did not come to its end within %s", scenarioTimeout))
 	defer cancel()
-	seen, err := observe(ctx, bed, screen, s, rollout)
+	seen, err := observe(ctx, bed, manager, screen, s, rollout)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +129,7 @@ func perform(ctx context.Context, bed *testbed.Bed, screen *screen, s scenario) 
 
 // observe creates the rollout under load, and records what happens until it has
 // come to an end.
-func observe(ctx context.Context, bed *testbed.Bed, screen *screen, s scenario, rollout *v1alpha1.WeightedRollout) (*observation, error) {
+func observe(ctx context.Context, bed *testbed.Bed, manager *testbed.Manager, screen *screen, s scenario, rollout *v1alpha1.WeightedRollout) (*observation, error) {
 	seen := newObservation(s, screen)
 	over, stop := context.WithCancel(ctx)
 	defer stop()
@@ -122,6 +137,7 @@ func observe(ctx context.Context, bed *testbed.Bed, screen *screen, s scenario, 
 	group.Go(func() error { return sendLoad(running, bed.Gateway.URL, s, seen) })
 	group.Go(func() error { return countAtGateway(running, bed.Gateway.MetricsURL, s, seen) })
 	group.Go(func() error { return readQuality(running, bed.Prometheus.URL, s, seen) })
+	group.Go(func() error { return readEvidence(running, manager, bed.EvidenceToken(), s, seen) })
 	group.Go(func() error { return followRoute(running, bed.Client, s, seen) })
 	group.Go(func() error { return followRollout(running, bed.Client, s, seen) })
 	group.Go(func() error { return screen.show(running, seen) })

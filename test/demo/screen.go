@@ -55,7 +55,7 @@ func (s *screen) say(format string, args ...any) {
 }
 
 // show shows an observation until ctx ends: live on a terminal, and otherwise by
-// a line now and then.
+// some lines now and then.
 func (s *screen) show(ctx context.Context, seen *observation) error {
 	interval := plainInterval
 	if s.live {
@@ -70,7 +70,7 @@ func (s *screen) show(ctx context.Context, seen *observation) error {
 		case <-tick.C:
 		}
 		if !s.live {
-			s.say("%s", seen.line())
+			s.print(seen.lines()...)
 			continue
 		}
 		frame := seen.frame(s)
@@ -179,7 +179,8 @@ func wrap(text string, width int) []string {
 	return append(lines, line)
 }
 
-// print prints lines as they are, for what will be copied from the terminal.
+// print prints lines as they are: what will be copied from the terminal, or is not
+// shown on one.
 func (s *screen) print(lines ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,9 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 )
 
@@ -28,21 +25,46 @@ func (o *observation) frame(s *screen) []string {
 		fmt.Sprintf("  %s  %s  %s", s.bold(o.scenario.name+" "+o.scenario.revision), o.phase(s), s.dim(clock(time.Since(o.began)))),
 		"  stages   " + o.stageBar(s),
 		"  route    " + o.weightBar(s),
-		"  gateway  " + o.measuredShare(),
-	}
-	for _, t := range tracks {
-		lines = append(lines, fmt.Sprintf("  %-8s %s", t, o.quality[t].describe(s)))
 	}
 	width, _ := s.size()
-	lines = append(lines, block("  verdict  ", o.verdict(s), width)...)
-	return append(lines, block("  now      ", waitingFor(o.rollout), width)...)
+	for _, f := range o.facts(s) {
+		label := fmt.Sprintf("  %-9s", f.label)
+		if f.height == 1 {
+			lines = append(lines, label+f.text)
+			continue
+		}
+		lines = append(lines, block(label, f.text, f.height, width)...)
+	}
+	return lines
+}
+
+// fact is one labelled text of the view.
+type fact struct {
+	label, text string
+	// height is the number of lines that it has in the live block. What has one is in
+	// columns, and is not wrapped.
+	height int
+}
+
+// facts say what is known of the rollout besides its weights. The lock is held.
+func (o *observation) facts(s *screen) []fact {
+	return []fact{
+		{"gateway", o.measuredShare(), 1},
+		{"stable", o.numbers(s, stable), 1},
+		{"canary", o.numbers(s, canary), 1},
+		{"worse?", o.comparison(), 1},
+		{"verdict", o.verdict(s), 3},
+		{"now", o.doing(time.Now()), 3},
+	}
 }
 
 // block writes a text beside its label in always the same number of lines, so
-// that what is below does not jump.
-func block(label, text string, width int) []string {
-	const height = 2
+// that what is below does not jump. A text that is longer ends in an ellipsis.
+func block(label, text string, height, width int) []string {
 	lines := wrap(text, width-len(label))
+	if len(lines) > height {
+		lines[height-1] = cut(lines[height-1], width-len(label)-1) + "…"
+	}
 	lines = append(lines, make([]string, height)...)[:height]
 	for i := range lines {
 		lines[i] = label + lines[i]
@@ -51,13 +73,28 @@ func block(label, text string, width int) []string {
 	return lines
 }
 
-// line is the same in one line, for where nothing can be redrawn.
-func (o *observation) line() string {
+// lines is the same for where nothing can be redrawn.
+func (o *observation) lines() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	plain := &screen{}
-	return o.changeLine(fmt.Sprintf("       %s; canary %s; %s; %s",
-		o.measuredShare(), o.quality[canary].describe(plain), o.verdict(plain), orNone(waitingFor(o.rollout))))
+	const indent = "         " // below the rollout's name
+	facts := o.facts(&screen{})
+	lines := []string{o.changeLine(facts[0].text)}
+	for _, f := range facts[1:] {
+		if f.text == "" {
+			continue
+		}
+		label := fmt.Sprintf("%s%-9s", indent, f.label)
+		text := []string{f.text}
+		if f.height > 1 {
+			text = wrap(f.text, defaultWidth-len(label))
+		}
+		for _, line := range text {
+			lines = append(lines, label+line)
+			label = strings.Repeat(" ", len(label))
+		}
+	}
+	return lines
 }
 
 func (o *observation) phase(s *screen) string {
@@ -122,52 +159,14 @@ func (o *observation) measuredShare() string {
 	return fmt.Sprintf("%.1f %% of %.0f requests went to the canary", counted.share(), total)
 }
 
+// describe is what Prometheus says, in the words for an evaluation.
 func (q quality) describe(s *screen) string {
 	if math.IsNaN(q.errorPercent) {
-		return s.dim("no requests")
+		return s.dim(" no requests")
 	}
-	errors := fmt.Sprintf("%.1f %% errors", q.errorPercent)
-	if q.errorPercent > 0 {
-		errors = s.red(errors)
-	}
+	text := " all requests in " + qualityWindow + ", " + s.failed(q.errorPercent)
 	if math.IsNaN(q.p99) {
-		return errors
-	}
-	return fmt.Sprintf("%s, p99 %.0f ms", errors, 1000*q.p99)
-}
-
-func (o *observation) verdict(s *screen) string {
-	if o.rollout == nil || o.rollout.Status.Verdict == nil {
-		return "none yet"
-	}
-	verdict := o.rollout.Status.Verdict
-	text := string(verdict.State)
-	switch verdict.State {
-	case v1alpha1.VerdictHealthy:
-		text = s.green(text)
-	case v1alpha1.VerdictUnhealthy:
-		text = s.red(text)
-	case v1alpha1.VerdictDegraded:
-		text = s.yellow(text)
-	case v1alpha1.VerdictUnknown:
-	}
-	if verdict.Message == "" {
 		return text
 	}
-	return text + ": " + verdict.Message
-}
-
-// waitingFor is what the rollout itself says of what it does or needs.
-func waitingFor(rollout *v1alpha1.WeightedRollout) string {
-	if rollout == nil {
-		return ""
-	}
-	conditions := rollout.Status.Conditions
-	for _, kind := range []string{v1alpha1.ConditionStalled, v1alpha1.ConditionReconciling, v1alpha1.ConditionReady} {
-		c := meta.FindStatusCondition(conditions, kind)
-		if c != nil && c.Status == metav1.ConditionTrue {
-			return c.Reason + ": " + c.Message
-		}
-	}
-	return ""
+	return fmt.Sprintf("%s, p99 %7s", text, fmt.Sprintf("%.0f ms", 1000*q.p99))
 }

@@ -21,6 +21,8 @@ const (
 
 	adminUser   = "admin"
 	gatewayUser = "traefik"
+	// evidenceUser may look at the evidence of every rollout.
+	evidenceUser = "evidence-reader"
 )
 
 // access holds what the API server and those who talk to it must agree on.
@@ -34,13 +36,15 @@ type access struct {
 
 func newAccess(dir string) (*access, error) {
 	a := &access{
-		tokens:    map[string]string{adminUser: rand.Text(), ManagerUser: rand.Text(), gatewayUser: rand.Text()},
+		tokens:    map[string]string{},
 		tokenFile: filepath.Join(dir, "tokens.csv"),
 		saKeyFile: filepath.Join(dir, "service-account.key"),
 		certDir:   filepath.Join(dir, "apiserver"),
 	}
 	var lines strings.Builder
-	for user, token := range a.tokens {
+	for _, user := range []string{adminUser, ManagerUser, gatewayUser, evidenceUser} {
+		token := rand.Text()
+		a.tokens[user] = token
 		group := ""
 		if user == adminUser {
 			group = ",system:masters"

@@ -19,7 +19,7 @@ const GatewayClassName = "traefik"
 
 // histogramBuckets are the upper bounds of Traefik's latency histogram in
 // seconds. A limit on latency should be one of them.
-const histogramBuckets = "0.005,0.01,0.025,0.05,0.1,0.25,0.4,0.5,1,2.5,5,10"
+const histogramBuckets = "0.005,0.01,0.025,0.05,0.1,0.25,0.4,0.5,1,1.5,2,2.5,3,5,10"
 
 // Gateway is the running Traefik.
 type Gateway struct {

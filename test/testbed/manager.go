@@ -15,7 +15,7 @@ type ManagerOptions struct {
 	// Kubeconfig is what it reaches the API server with. Default: that of the
 	// manager's own user.
 	Kubeconfig string
-	// Metrics serves the manager's metrics.
+	// Metrics serves the manager's metrics, and with them the evidence of rollouts.
 	Metrics bool
 	// Args are added to the manager's flags, and win over them.
 	Args []string

@@ -28,7 +28,10 @@ func (b *Bed) installResources(ctx context.Context) error {
 	if err := b.installCRDs(ctx); err != nil {
 		return fmt.Errorf("installing the CRDs: %w", err)
 	}
-	return b.grantManager(ctx)
+	if err := b.grantManager(ctx); err != nil {
+		return err
+	}
+	return b.bindClusterRole(ctx, evidenceUser, EvidenceRole)
 }
 
 func (b *Bed) installCRDs(ctx context.Context) error {

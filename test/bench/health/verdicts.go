@@ -62,7 +62,7 @@ func playVerdicts(opts options, runs int, unopposed bool) int {
 				if k >= int64(runs) {
 					return
 				}
-				if playVerdict(rand.NewPCG(opts.seed, uint64(k)|1<<40), unopposed) { //nolint:gosec // k is not negative
+				if playVerdict(rand.NewPCG(opts.seed, uint64(k)|1<<40), unopposed) {
 					rolledBack.Add(1)
 				}
 			}
