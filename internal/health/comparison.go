@@ -212,12 +212,12 @@ func (c Config) isWorse(check, what string, b pair) finding {
 // stable, if anything is.
 func (c Config) notProven(p Past) (check, message, wait string) {
 	if c.ErrorRate != nil {
-		if message, wait := c.unproven(p.NotWorseErrors, "failed requests", c.ErrorRate.margin()); message != "" {
+		if message, wait := c.unproven(p.NotWorseErrors, "fail", c.ErrorRate.margin()); message != "" {
 			return CheckErrorRate, message, wait
 		}
 	}
 	if c.Latency != nil {
-		if message, wait := c.unproven(p.NotWorseSlow, "slow requests", c.Latency.maxSlow()); message != "" {
+		if message, wait := c.unproven(p.NotWorseSlow, "are slow", c.Latency.maxSlow()); message != "" {
 			return CheckLatency, message, wait
 		}
 	}
@@ -228,10 +228,10 @@ func (c Config) unproven(p compare.NotWorse, what string, margin float64) (messa
 	if p.Proven(c.doubt()) {
 		return "", ""
 	}
-	message = fmt.Sprintf("it is not proven yet that the canary has at most %s points of %s more than stable", number(margin*100), what)
+	message = fmt.Sprintf("it is not proven yet that of the canary's requests at most %s more %s than of stable's", percent(margin), what)
 	more := p.MoreRequests(c.doubt())
 	if math.IsInf(more, 1) || math.IsNaN(more) {
-		return message, fmt.Sprintf("the canary to have fewer %s: at the present rate it is not within %s points of stable", what, number(margin*100))
+		return message, fmt.Sprintf("fewer of the canary's requests that %s: at the present rates the proof will not come", what)
 	}
 	return message, fmt.Sprintf("about %s more requests, until it is proven that the canary is not worse than stable", count(math.Ceil(more)))
 }

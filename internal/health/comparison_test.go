@@ -165,7 +165,7 @@ func TestNotWorse(t *testing.T) {
 	}
 	c.ErrorRate, c.Latency = &ErrorRate{Max: 0.2, MaxAboveStable: 0.01}, nil
 	worse := Evaluate(opposed(c, windows(5, 80, tracks(2000, 20, 0, 60, 1.3, 0))))
-	if worse.State == healthy || worse.StageReady || worse.Reason == v1alpha1.ReasonNotProven && !strings.Contains(worse.StageWait, "not within 1 points") {
+	if worse.State == healthy || worse.StageReady || worse.Reason == v1alpha1.ReasonNotProven && !strings.Contains(worse.StageWait, "the proof will not come") {
 		t.Errorf("of one that is worse: %+v", worse)
 	}
 	silent := Evaluate(opposed(c, windows(5, 80, tracks(0, 0, 0, 60, 0, 0))))

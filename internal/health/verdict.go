@@ -245,7 +245,7 @@ func (in *Input) gateBeside(h history, v Verdict) Verdict {
 	}
 	if check, message, wait := c.notProven(h.past); check != "" {
 		v.State, v.StageReady, v.StageWait = v1alpha1.VerdictUnknown, false, cut(wait)
-		v.Reason, v.Check, v.Message = v1alpha1.ReasonNotProven, check, cut(message)
+		v.Reason, v.Check, v.Message = v1alpha1.ReasonNotProven, check, cut(message+"; awaited: "+wait)
 	}
 	return v
 }
