@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
@@ -106,6 +107,12 @@ func newHistory(t *rapid.T, spec v1alpha1.WeightedRolloutSpec) *history {
 	}).Draw(t, "onUnhealthy")
 	if last := spec.Plan.Stages[len(spec.Plan.Stages)-1]; last.Weight != "100" && rapid.Bool().Draw(t, "last stage soaks") {
 		spec.Plan.Stages = append(spec.Plan.Stages, stageOf("100", "2m"))
+	}
+	if spec.Health != nil {
+		silence := *spec.Health
+		silence.OnNoData = rapid.SampledFrom([]v1alpha1.NoDataAction{v1alpha1.NoDataHold, v1alpha1.NoDataRollback}).Draw(t, "onNoData")
+		silence.NoDataTimeout = "20m"
+		spec.Health = &silence
 	}
 	spec.Paused = rapid.IntRange(0, 9).Draw(t, "paused") == 9
 	spec.OnDelete = rapid.SampledFrom([]v1alpha1.DeletionPolicy{v1alpha1.DeletionRestore, v1alpha1.DeletionKeep}).Draw(t, "onDelete")
@@ -304,7 +311,7 @@ func (h *history) jump() {
 func (h *history) tamper() {
 	s := h.status()
 	percent := draw(h, "desired", v1alpha1.Percent("73"), "abc", "0", "100", "")
-	switch rapid.IntRange(0, 8).Draw(h.t, "tamper") {
+	switch rapid.IntRange(0, 10).Draw(h.t, "tamper") {
 	case 0:
 		s.Share.Desired = &percent
 	case 1:
@@ -327,6 +334,11 @@ func (h *history) tamper() {
 		if s.Stage != nil {
 			s.Stage.ClockStoppedFor = draw(h, "clockStoppedFor", "-1h", "x", "1h")
 		}
+	case 9:
+		since := metav1.NewMicroTime(h.at.Add(draw(h, "noDataSince", -24*time.Hour, time.Hour)))
+		s.NoDataSince = &since
+	case 10:
+		s.Comparison = draw(h, "comparison", nil, &v1alpha1.ComparisonStatus{}, &v1alpha1.ComparisonStatus{Errors: "x", Slow: "+Inf"})
 	}
 	h.laws.disturbed = h.at
 }
