@@ -5,6 +5,8 @@ package v1alpha1
 // +kubebuilder:validation:XValidation:rule="(has(self.disabled) && self.disabled) || has(self.errorRate) || has(self.latency) || (has(self.checks) && size(self.checks) > 0)",message="health has no check, so nothing could ever be told about the canary: set health.errorRate, health.latency or health.checks, or say health.disabled: true to run without any check"
 // +kubebuilder:validation:XValidation:rule="has(self.preset) || (!has(self.errorRate) && !has(self.latency))",message="health.preset is required by health.errorRate and health.latency: name the gateway whose metrics are to be read, such as Traefik"
 // +kubebuilder:validation:XValidation:rule="!has(self.require) || self.require != 'NotWorse' || has(self.errorRate) || has(self.latency)",message="health.require NotWorse compares requests with those of stable: set health.errorRate or health.latency, or require NoBreach"
+// +kubebuilder:validation:XValidation:rule="!has(self.require) || self.require != 'NotWorse' || !has(self.errorRate) || has(self.errorRate.maxAboveStablePercent) || !has(self.errorRate.maxPercent) || (type(self.errorRate.maxPercent) == int ? self.errorRate.maxPercent > 0 : !self.errorRate.maxPercent.matches('^0+([.]0*)?$'))",message="health.require NotWorse could never be proven within errorRate.maxPercent 0: give a margin in errorRate.maxAboveStablePercent, such as \"0.1\""
+// +kubebuilder:validation:XValidation:rule="!has(self.onNoData) || self.onNoData != 'Rollback' || !has(self.noDataTimeout) || !has(self.window) || !has(self.sampleDelay) || !self.noDataTimeout.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || !self.window.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || !self.sampleDelay.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || duration(self.noDataTimeout).getMilliseconds() >= 2 * duration(self.window).getMilliseconds() + duration(self.sampleDelay).getMilliseconds()",message="health.noDataTimeout is too short for a first verdict, so that every canary would be rolled back: it must be at least twice health.window plus health.sampleDelay"
 // +kubebuilder:validation:XValidation:rule="!has(self.window) || !has(self.interval) || !self.window.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || !self.interval.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || duration(self.interval).getMilliseconds() < 1 || (duration(self.window).getMilliseconds() % duration(self.interval).getMilliseconds()) == 0",message="health.window must be a whole multiple of health.interval, such as a window of 1m and an interval of 15s"
 type Health struct {
 	// prometheus is where the metrics are asked for. Default: the address that the
@@ -122,6 +124,7 @@ type Health struct {
 // The rule is one of the whole, since a rule of the address alone would repeat a
 // password that must not be in it.
 //
+// +kubebuilder:validation:XValidation:rule="!has(self.tls) || !has(self.address) || !self.address.startsWith('http:')",message="health.prometheus.tls is for https: give an address that begins with https://, or remove tls"
 // +kubebuilder:validation:XValidation:rule="!has(self.bearerToken) || !has(self.basicAuth)",message="health.prometheus.bearerToken and basicAuth exclude each other: remove one of them"
 // +kubebuilder:validation:XValidation:rule="!has(self.address) || size(self.address) == 0 || (self.address.matches('^https?://[^@?#]+$') && isURL(self.address) && size(url(self.address).getHostname()) > 0)",fieldPath=".address",message="health.prometheus.address must be an http or https URL without user name, password or query, such as http://prometheus.monitoring:9090"
 type Prometheus struct {
@@ -184,7 +187,7 @@ type Header struct {
 	// name of the header, such as X-Scope-OrgID.
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9-]+$')",message="the name of a header must be letters, digits and '-', such as X-Scope-OrgID"
-	// +kubebuilder:validation:XValidation:rule="!(self.lowerAscii() in ['authorization', 'proxy-authorization', 'host', 'content-type', 'content-length', 'content-encoding', 'transfer-encoding', 'connection', 'upgrade', 'te', 'trailer', 'accept-encoding', 'cookie'])",message="this header cannot be set here: credentials belong into bearerToken or basicAuth, and the others are the client's own"
+	// +kubebuilder:validation:XValidation:rule="!(self.lowerAscii() in ['authorization', 'proxy-authorization', 'host', 'content-type', 'content-length', 'content-encoding', 'transfer-encoding', 'connection', 'upgrade', 'te', 'trailer', 'accept-encoding', 'cookie', 'expect', 'range'])",message="this header cannot be set here: credentials belong into bearerToken or basicAuth, and the others are the client's own"
 	Name string `json:"name"`
 
 	// value of the header. Anybody who may read the rollout can read it.

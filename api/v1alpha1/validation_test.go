@@ -209,6 +209,9 @@ func TestRejected(t *testing.T) {
 		{"a requirement that is not known", `health: {require: Better}`, "spec.health.require", `supported values: "NoBreach", "NotWorse"`},
 		{"NotWorse without requests", `health: {require: NotWorse, errorRate: null, checks: [{name: a, query: up, max: 1}]}`, "spec.health", `health.require NotWorse compares requests with those of stable: set health.errorRate or health.latency, or require NoBreach`},
 		{"onNoData that is not known", `health: {onNoData: Promote}`, "spec.health.onNoData", `supported values: "Hold", "Rollback"`},
+		{"onNoData Rollback too soon", `health: {onNoData: Rollback, noDataTimeout: 1m}`, "spec.health", `health.noDataTimeout is too short for a first verdict, so that every canary would be rolled back: it must be at least twice health.window plus health.sampleDelay`},
+		{"NotWorse by nothing", `health: {require: NotWorse, errorRate: {maxPercent: 0}}`, "spec.health", `health.require NotWorse could never be proven within errorRate.maxPercent 0: give a margin in errorRate.maxAboveStablePercent, such as "0.1"`},
+		{"NotWorse by 0.00", `health: {require: NotWorse, errorRate: {maxPercent: "0.00"}}`, "spec.health", `health.require NotWorse could never be proven`},
 		{"noDataTimeout 0s", `health: {noDataTimeout: 0s}`, "spec.health.noDataTimeout", `health.noDataTimeout must be a duration from 1s to 720h, such as 1h`},
 		{"importance -1", `health: {checks: [{name: a, query: up, max: 1, importance: -1}]}`, check + ".importance", `importance must be from 0 to 100, such as "0.5"`},
 		{"importance 101", `health: {checks: [{name: a, query: up, max: 1, importance: 101}]}`, check + ".importance", `importance must be from 0 to 100`},
@@ -254,6 +257,7 @@ func TestRejected(t *testing.T) {
 		{"a header whose name is none", `health: {prometheus: {headers: [{name: "X A", value: a}]}}`, "spec.health.prometheus.headers[0].name", `the name of a header must be letters, digits and '-', such as X-Scope-OrgID`},
 		{"a client certificate without its key", `health: {prometheus: {tls: {certificate: {name: a, key: b}}}}`, "spec.health.prometheus.tls", `a client certificate needs its key: set tls.certificate and tls.key, or neither`},
 		{"a CA that means nothing", `health: {prometheus: {tls: {ca: {name: a, key: b}, insecureSkipVerify: true}}}`, "spec.health.prometheus.tls", `tls.insecureSkipVerify trusts every server, so tls.ca would mean nothing: remove one of them`},
+		{"TLS without https", `health: {prometheus: {address: "http://prometheus:9090", tls: {serverName: a}}}`, "spec.health.prometheus", `health.prometheus.tls is for https: give an address that begins with https://, or remove tls`},
 		{"a server name that is none", `health: {prometheus: {tls: {serverName: "a/b"}}}`, "spec.health.prometheus.tls.serverName", `tls.serverName must be a host name, such as prometheus.example.com`},
 		{"address with a query", `health: {prometheus: {address: "http://prometheus?token=1"}}`, "spec.health.prometheus.address", badAddress},
 	}

@@ -176,29 +176,63 @@ func (c Config) wealth(k Comparison) float64 {
 	return 0
 }
 
-// negligible is the part of a limit by which the canary may be above stable without
-// being called worse: with much traffic the smallest difference can be proven, and not
-// each is worth a rollback. Where the spec gives a margin, that is in the test itself.
-const negligible = 0.25
+// With much traffic the smallest difference can be proven, and not each is worth a
+// rollback. It matters if, beyond doubt, it is more than half of the limit, but not more
+// than a point is asked for. Where the spec gives a margin, that is in the test itself.
+const (
+	negligible    = 0.5
+	maxNegligible = 0.01
+)
+
+// matters is by how much a rate must be above that of stable, where the limit is this.
+func matters(limit float64) float64 { return min(negligible*limit, maxNegligible) }
+
+// proven says whether the canary is proven to be worse in some way.
+func (c Config) proven(k Comparison) bool { return c.wealth(k)*c.doubt() >= 1 }
 
 // worse says that the canary is proven to be worse than stable, if it is, and if that
-// is seen at the present share. The counts are those at this share.
+// is seen at the present share. The counts are those at this share. Together the two
+// comparisons are the proof; each that has grown can be what is told.
 func (c Config) worse(k Comparison, here beside) finding {
-	if c.wealth(k)*c.doubt() < 1 {
+	if !c.proven(k) {
 		return finding{}
 	}
-	if c.ErrorRate != nil && (c.Latency == nil || k.Errors.Wealth() >= k.Slow.Wealth()) {
-		errors := here.errors()
-		if margin := c.ErrorRate.MaxAboveStable; margin > 0 && !errors.above(margin) || margin == 0 && !c.provenAbove(errors, negligible*c.ErrorRate.Max) {
-			return finding{}
-		}
-		return c.isWorse(CheckErrorRate, "failed", errors)
+	f := finding{}
+	if c.ErrorRate != nil && k.Errors.Wealth() > 1 {
+		f = c.worseErrors(here.errors())
 	}
-	slow := here.slow()
-	if c.Latency.MaxRatio > 0 && !(here.beyond > c.Latency.maxSlow()*here.canary.timed) || !c.provenAbove(slow, negligible*c.Latency.maxSlow()) {
+	if f.outcome == passed && c.Latency != nil && k.Slow.Wealth() > 1 {
+		f = c.worseTimes(here)
+	}
+	return f
+}
+
+func (c Config) worseErrors(errors pair) finding {
+	margin := c.ErrorRate.MaxAboveStable
+	if margin > 0 && !errors.above(margin) || margin == 0 && !c.provenAbove(errors, matters(c.ErrorRate.Max)) {
 		return finding{}
 	}
-	return c.isWorse(CheckLatency, "took longer than "+seconds(c.Latency.Max.Seconds()), slow)
+	return c.isWorse(CheckErrorRate, "failed", errors)
+}
+
+func (c Config) worseTimes(here beside) finding {
+	within := c.Latency.MaxRatio > 0 && here.limit > 0 && !(here.beyond > c.Latency.maxSlow()*here.canary.timed)
+	if within || !c.provenAbove(here.slow(), matters(c.Latency.maxSlow())) {
+		return finding{} // the spec has said how much slower is still acceptable
+	}
+	return c.isWorse(CheckLatency, "took longer than "+seconds(c.Latency.Max.Seconds()), here.slow())
+}
+
+// proofWaits says what keeps a proof from being acted upon, if there is one.
+func (c Config) proofWaits(k Comparison, here beside) string {
+	if !c.proven(k) || c.worse(k, here).outcome == breached {
+		return ""
+	}
+	bad := math.Max(here.canary.errors, here.canary.slow)
+	if bad < minBad-slack {
+		return fmt.Sprintf("%d bad requests of the canary at this share; there have been %s", minBad, about(bad))
+	}
+	return "a difference at this share that matters: by all that it has shown here it may be within what the limits allow"
 }
 
 func (c Config) isWorse(check, what string, b pair) finding {

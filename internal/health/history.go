@@ -31,6 +31,10 @@ func (h *history) have(c Config) float64 {
 	return h.sum.requests
 }
 
+// remembersAll says whether the evidence is as long as it is remembered, so that it will
+// not become more by waiting.
+func (h *history) remembersAll(c Config) bool { return h.to.Sub(h.from) >= Memory-c.Window }
+
 // disjoint is a window whose counts are summed.
 type disjoint struct {
 	start, end time.Time

@@ -8,7 +8,9 @@ import (
 const (
 	// MaxTicks is how many intervals are read at most at once, after a restart or an
 	// outage.
-	MaxTicks = 240
+	MaxTicks = 3600
+	// maxRun is how many of the newest windows are kept at most to see a long breach.
+	maxRun = 240
 	// minTicks is how many of the newest windows are kept at least. Older ones that
 	// do not lie on the grid are no longer needed.
 	minTicks = 60
@@ -19,8 +21,9 @@ const (
 type Record struct {
 	config      Config
 	confirmedAt time.Time
-	windows     []Window  // by rising End
-	past        Past      // what dropped windows have shown
+	windows     []Window // by rising End
+	past        Past     // what the windows up to settled have shown
+	settled     time.Time
 	input       Input     // how they were judged
 	read        time.Time // the newest tick whose metrics were read
 	asked       time.Time // the newest tick that is being or was read
@@ -95,6 +98,7 @@ func (r *Record) Add(windows []Window, readTo time.Time) {
 	for _, w := range windows {
 		r.insert(r.config.Compact(w))
 	}
+	r.settle()
 	r.trim()
 	if readTo.After(r.read) && !readTo.After(r.asked) {
 		r.read = readTo
@@ -126,6 +130,25 @@ func (r *Record) insert(w Window) {
 	r.windows[at] = w
 }
 
+// settle takes the windows that will not be read again into the past, so that no
+// evaluation has to compare them anew. The newest two ticks can still change.
+func (r *Record) settle() {
+	if len(r.windows) == 0 {
+		return
+	}
+	until := r.windows[len(r.windows)-1].End.Add(-2 * r.config.Interval)
+	for i := range r.windows {
+		w := &r.windows[i]
+		if w.End.After(until) {
+			return
+		}
+		if w.End.After(r.settled) && r.config.OnGrid(w.End) {
+			r.past = r.input.pastWith(r.past, w)
+			r.settled = w.End
+		}
+	}
+}
+
 // trim drops the windows that no evaluation needs: the newest are kept, and of
 // older ones those on the grid, whose counts are summed and which suffice to see
 // a long breach.
@@ -134,13 +157,10 @@ func (r *Record) trim() {
 		return
 	}
 	newest := r.windows[len(r.windows)-1].End
-	ticks := min(max(int64(r.config.For/r.config.Interval)+8, minTicks), MaxTicks)
+	ticks := min(max(int64(r.config.For/r.config.Interval)+8, minTicks), maxRun)
 	recent := newest.Add(-time.Duration(ticks) * r.config.Interval)
 	oldest := newest.Add(-max(Memory, r.config.For) - r.config.Window)
 	r.windows = slices.DeleteFunc(r.windows, func(w Window) bool {
-		if w.End.Before(oldest) && r.config.OnGrid(w.End) {
-			r.past = r.input.pastWith(r.past, &w)
-		}
 		return w.End.Before(oldest) || w.End.Before(recent) && !r.config.OnGrid(w.End)
 	})
 }

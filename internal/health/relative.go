@@ -117,7 +117,7 @@ func (c Config) judgeRatio(b beside, sum func() beside) finding {
 // beyond returns the response time in seconds that latency.maxRatioToStable allows in
 // a window, and how many of the canary's requests took longer. Both are 0 where that
 // cannot be told. Doubt is in the canary's favour: of stable's percentile the upper end
-// of its confidence interval counts, and of the canary's requests only those in buckets
+// of its confidence interval counts, or with few requests the slowest of them, and of the canary's requests only those in buckets
 // that lie wholly above the limit.
 func (c Config) beyond(w *Window) (limit, count float64) {
 	if w.Beyond != nil {
@@ -129,9 +129,9 @@ func (c Config) beyond(w *Window) (limit, count float64) {
 		return 0, 0
 	}
 	q := c.Latency.Percentile
-	rank := q + distuv.UnitNormal.Quantile(c.confidence())*math.Sqrt(q*(1-q)/total)
-	top := quantile(stable, min(rank, 1))
-	if !(rank <= 1) || !(top > 0) || !finitelyMany(stable, rank) {
+	rank := min(q+distuv.UnitNormal.Quantile(c.confidence())*math.Sqrt(q*(1-q)/total), 1)
+	top := quantile(stable, rank)
+	if !(top > 0) || !finitelyMany(stable, rank) {
 		return 0, 0
 	}
 	limit = top * c.Latency.MaxRatio
@@ -139,6 +139,9 @@ func (c Config) beyond(w *Window) (limit, count float64) {
 		if b.UpperBound >= limit && !math.IsInf(b.UpperBound, 1) {
 			return limit, max(0, lastCount(canary)-b.Count)
 		}
+	}
+	if finitelyMany(canary, 1) {
+		return limit, 0 // every request is in a bucket below the limit
 	}
 	return 0, 0
 }
@@ -173,8 +176,8 @@ func finitelyMany(sorted []Bucket, part float64) bool {
 // stableWanting says why stable cannot be compared with, or is empty. It matters where
 // the spec asks for the comparison.
 func (c Config) stableWanting(h *history) *Problem {
-	if h.stableProblem != nil {
-		return problem(h.stableProblem.Reason, "stable cannot be compared with: "+h.stableProblem.Message)
+	if c.Latency != nil && c.Latency.MaxRatio > 0 && h.both.limit == 0 {
+		return problem(v1alpha1.ReasonInsufficientRequests, "in no window so far could the response time of stable at the percentile be told, which latency.maxRatioToStable needs: stable has too few requests, or they are slower than every bucket's bound")
 	}
 	if have := h.both.stable.requests; have < float64(c.MinRequests)-slack {
 		return problem(v1alpha1.ReasonInsufficientRequests, "stable has had "+count(have)+" of "+count(float64(c.MinRequests))+" requests at this share, too few to compare with")

@@ -43,6 +43,9 @@ type ComparisonReport struct {
 	// NotWorse says that it is proven that the canary is not worse by more than the
 	// margin. It is looked at only where the spec requires it.
 	NotWorse bool
+	// Waits says what keeps a proof from being acted upon; empty: nothing, or there is
+	// no proof.
+	Waits string
 	// Through is the end of the newest window that is in it.
 	Through time.Time
 }
@@ -111,6 +114,7 @@ func ReportOn(in Input) Report {
 		}
 		check, _, _ := in.Config.notProven(h.past)
 		r.Comparison.NotWorse = in.Config.NotWorse && check == ""
+		r.Comparison.Waits = in.Config.proofWaits(h.past.Comparison, h.both)
 	}
 	in.estimate(&r, h)
 	return r
@@ -120,6 +124,9 @@ func ReportOn(in Input) Report {
 func (in *Input) evaluation(w *Window, f finding) Evaluation {
 	e := Evaluation{Start: w.Start, End: w.End, Outcome: f.outcome.String(), Check: f.check, Reason: f.reason, Message: f.message}
 	if in.Config.Preset != "" {
+		if m := in.Config.measure(w, in.Subject); f.outcome == passed && m.readable && m.silent() {
+			e.Outcome, e.Check, e.Reason, e.Message = unknown.String(), CheckRequests, v1alpha1.ReasonInsufficientRequests, "no request in this window"
+		}
 		e.Stable, e.Canary = in.Config.numbers(w, TrackStable), in.Config.numbers(w, TrackCanary)
 	}
 	for _, k := range in.Config.Checks {
@@ -148,7 +155,7 @@ func (in *Input) estimate(r *Report, h history) {
 		return
 	}
 	reason := r.Verdict.Reason
-	if c.Preset == "" || reason != v1alpha1.ReasonInsufficientRequests && reason != v1alpha1.ReasonNotProven {
+	if c.Preset == "" || h.remembersAll(c) || reason != v1alpha1.ReasonInsufficientRequests && reason != v1alpha1.ReasonNotProven {
 		return // it is not requests that are lacking
 	}
 	have := h.have(c)

@@ -199,6 +199,9 @@ func (v Verdict) about(check string) Verdict {
 // gate judges evidence whose latest window passes every check.
 func (in *Input) gate(h history) Verdict {
 	c := in.Config
+	if p := h.stableProblem; p != nil && in.compared() && c.relative() {
+		return Verdict{State: v1alpha1.VerdictUnknown}.because(p.Reason, CheckRequests, "stable cannot be compared with: "+p.Message)
+	}
 	have := h.have(c)
 	v := Verdict{State: v1alpha1.VerdictHealthy, Reason: v1alpha1.ReasonChecksPassed, RampReady: true, StageReady: true}
 	if c.Preset == "" {
@@ -213,6 +216,9 @@ func (in *Input) gate(h history) Verdict {
 	if short := float64(c.MinRequests) - have; short > slack {
 		v.State, v.StageReady = v1alpha1.VerdictUnknown, false
 		v.StageWait = fmt.Sprintf("about %s more requests (%s of %d)", count(math.Ceil(short)), count(have), c.MinRequests)
+		if h.remembersAll(c) {
+			v.StageWait = fmt.Sprintf("more traffic: %s requests came in the last hour, and health.minRequests is %d; give the stage more weight, or lower it", count(have), c.MinRequests)
+		}
 		v.Reason, v.Check = v1alpha1.ReasonInsufficientRequests, CheckRequests
 		v.Message = fmt.Sprintf("%s of %d requests", count(have), c.MinRequests)
 		if _, message, _ := c.aboveLimit(h.sum); message != "" {
@@ -233,11 +239,8 @@ func (in *Input) gateBeside(h history, v Verdict) Verdict {
 		return v
 	}
 	if p := c.stableWanting(&h); p != nil {
-		ramp := v.RampReady && !c.relative()
-		v = Verdict{State: v1alpha1.VerdictUnknown, RampReady: ramp}.because(p.Reason, CheckRequests, p.Message)
-		if ramp {
-			v.RampWait = ""
-		}
+		v.State, v.Reason, v.Check, v.Message = v1alpha1.VerdictUnknown, p.Reason, CheckRequests, cut(p.Message)
+		v.StageReady, v.StageWait = false, v.Message
 		return v
 	}
 	if !c.NotWorse {

@@ -65,8 +65,10 @@ type Comparison struct {
 	Evidence float64 `json:"evidence"`
 	Proof    float64 `json:"proof"`
 	// NotWorse says that it is proven that the canary is not worse.
-	NotWorse bool       `json:"notWorse"`
-	Through  *time.Time `json:"through,omitempty"`
+	NotWorse bool `json:"notWorse"`
+	// Waits says what keeps a proof from being acted upon.
+	Waits   string     `json:"waits,omitempty"`
+	Through *time.Time `json:"through,omitempty"`
 }
 
 // Evaluation is what one window said.
@@ -107,7 +109,7 @@ func document(k key, e Evidence, now time.Time) Document {
 		Ramp: awaited(r.Ramp), Stage: awaited(r.Stage), Evaluations: []Evaluation{},
 	}
 	if c := r.Comparison; c != nil {
-		d.Comparison = &Comparison{Evidence: rounded(c.Evidence), Proof: rounded(c.Proof), NotWorse: c.NotWorse, Through: known(c.Through)}
+		d.Comparison = &Comparison{Evidence: rounded(c.Evidence), Proof: rounded(c.Proof), NotWorse: c.NotWorse, Waits: c.Waits, Through: known(c.Through)}
 	}
 	for _, e := range r.Evaluations {
 		is := Evaluation{

@@ -19,6 +19,7 @@ func chain() []policy {
 		// Is it ours, and may we move anything?
 		notOwner,
 		observing,
+		soakClock,
 		stableUnavailable,
 
 		// Safety: only lowers or holds.
@@ -37,7 +38,6 @@ func chain() []policy {
 		routeUnresolved,
 
 		// Holds: never raises.
-		soakClock,
 		invalid,
 		planEdited,
 		paused,

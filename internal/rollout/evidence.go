@@ -50,9 +50,11 @@ func Unopposed(status *v1alpha1.WeightedRolloutStatus) bool {
 	return status.Share.Desired != nil && *status.Share.Desired == everything
 }
 
-// Cold says that the track under test is being warmed up.
+// Cold says that the track under test is being warmed up, or that its share is not
+// confirmed yet: it is not compared with stable then. In a window in which the share
+// changes the two tracks have not had the same times.
 func Cold(status *v1alpha1.WeightedRolloutStatus) bool {
-	return status.Warmup != nil && Subject(status) == health.TrackCanary
+	return (status.Warmup != nil || status.Share.ConfirmedAt == nil) && Subject(status) == health.TrackCanary
 }
 
 // Compared is what the earlier shares of the attempt have shown of the canary beside

@@ -230,6 +230,8 @@ func (d *draft) awaited(field string, requests int64) string {
 		return fmt.Sprintf("waiting for the proof that the canary is not worse than stable (health.require NotWorse, %s)", v.Check)
 	case v1alpha1.ReasonTrendingUp:
 		return "waiting for the response times to stop rising: they would soon be above health.latency.max"
+	case v1alpha1.ReasonProviderAuth:
+		return "there is no verdict: " + v.Message
 	case "":
 		return "waiting for the first verdict"
 	}

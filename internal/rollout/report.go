@@ -124,6 +124,9 @@ func (d *draft) reportVerdict() {
 	is := v1alpha1.VerdictStatus{State: v.State, Reason: v.Reason, Check: v.Check, Message: verdictMessage(v), Score: v.ScoreText(), At: micro(d.now)}
 	if old == nil {
 		d.status.Verdict = &is
+		if is.Reason == v1alpha1.ReasonProviderAuth || is.Reason == v1alpha1.ReasonProviderError {
+			d.verdictEvent(true, is)
+		}
 		return
 	}
 	if sameVerdict(is, *old) {
@@ -131,16 +134,21 @@ func (d *draft) reportVerdict() {
 	}
 	calm := untroubled(is) && untroubled(*old)
 	early := is.State == v1alpha1.VerdictUnknown
-	if calm && !d.moved && (early || d.inMidRamp()) {
+	if calm && !d.moved && (early || d.inMidRamp() && !d.obs.Spec.Paused) {
 		return
 	}
 	if !calm {
-		d.event(!untroubled(is), v1alpha1.ReasonVerdictChanged, "verdict %s (%s): %s", is.State, is.Reason, is.Message)
-		// The verdict is the cause of what else is told, and so it is told first.
-		last := len(d.events) - 1
-		d.events = append([]Event{d.events[last]}, d.events[:last]...)
+		d.verdictEvent(!untroubled(is), is)
 	}
 	d.status.Verdict = &is
+}
+
+// verdictEvent tells of a verdict. It is the cause of what else is told, and so it is
+// told first.
+func (d *draft) verdictEvent(warning bool, v v1alpha1.VerdictStatus) {
+	d.event(warning, v1alpha1.ReasonVerdictChanged, "verdict %s (%s): %s", v.State, v.Reason, v.Message)
+	last := len(d.events) - 1
+	d.events = append([]Event{d.events[last]}, d.events[:last]...)
 }
 
 // sameVerdict tells whether a verdict only has other numbers than before. Of credentials

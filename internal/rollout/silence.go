@@ -28,9 +28,9 @@ func silent(d *draft) bool {
 // noDataSince returns since when there is no verdict on the canary for want of data, if
 // there is none. It keeps the record of it.
 //
-// Too few requests are told by the confirmation itself: they are counted since then, or
-// over the last hour. Metrics that cannot be read, or a verdict that is lost, are
-// recorded when they are first seen, in the write that tells of them anyway.
+// That too few requests have come so far is counted from the confirmation, and costs no
+// write. Metrics that cannot be read, or a verdict that is lost, are recorded when they
+// are first seen.
 func (d *draft) noDataSince() (time.Time, bool) {
 	s := &d.status
 	v := d.obs.Verdict
@@ -45,11 +45,17 @@ func (d *draft) noDataSince() (time.Time, bool) {
 		s.NoDataSince = nil
 		return time.Time{}, false
 	}
-	if v.Reason != v1alpha1.ReasonInsufficientRequests && s.NoDataSince == nil {
+	if s.NoDataSince == nil && (v.Reason != v1alpha1.ReasonInsufficientRequests || d.toldHere()) {
 		s.NoDataSince = micro(d.now)
 	}
 	if s.NoDataSince != nil {
 		return s.NoDataSince.Time, true
 	}
 	return s.Share.ConfirmedAt.Time, true
+}
+
+// toldHere says whether there was a verdict at the present share.
+func (d *draft) toldHere() bool {
+	v, confirmed := d.status.Verdict, d.status.Share.ConfirmedAt
+	return v != nil && v.State != v1alpha1.VerdictUnknown && v.At != nil && confirmed != nil && !v.At.Before(confirmed)
 }

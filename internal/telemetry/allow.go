@@ -119,8 +119,8 @@ func locate(address string) (place, error) {
 	}
 	p.path = strings.Split(strings.TrimPrefix(path, "/"), "/")
 	for _, segment := range p.path {
-		if segment == "" || segment == "." || segment == ".." || strings.ContainsAny(segment, `%\*`) {
-			return place{}, errors.New("has a path with an empty segment, with . or .. as a segment, or with an escaped character or a *")
+		if segment == "" || segment == "." || segment == ".." || strings.ContainsAny(segment, `%\*;`) {
+			return place{}, errors.New("has a path with an empty segment, with . or .. as a segment, or with an escaped character, a ; or a *")
 		}
 	}
 	return p, nil

@@ -34,12 +34,20 @@ type member struct {
 }
 
 // chunks divides members into those that one request asks for. Members that need
-// many ticks come together, so that the others' requests stay small.
+// many ticks come together, so that the others' requests stay small. One that spoiled the
+// others' replies is asked for by itself.
 func chunks(members []member, interval time.Duration) [][]member {
 	slices.SortStableFunc(members, func(a, b member) int {
 		return cmp.Or(b.from.Compare(a.from), cmp.Compare(a.entry.canary, b.entry.canary))
 	})
 	var out [][]member
+	members = slices.DeleteFunc(members, func(m member) bool {
+		apart := m.entry.apart.Load()
+		if apart {
+			out = append(out, []member{m})
+		}
+		return apart
+	})
 	for start := 0; start < len(members); {
 		end := start + 1
 		for end < len(members) && end-start < maxChunk {
@@ -58,7 +66,7 @@ func chunks(members []member, interval time.Duration) [][]member {
 
 // readChunk reads the metrics of members, all up to the same tick, with one request
 // per kind of metric. It returns the windows of each member.
-func (g group) readChunk(ctx context.Context, members []member) ([][]health.Window, *health.Problem) {
+func (g group) readChunk(ctx context.Context, members []member) ([][]health.Window, error) {
 	p := presets[g.preset]
 	to := members[0].to
 	from := to
@@ -73,15 +81,15 @@ func (g group) readChunk(ctx context.Context, members []member) ([][]health.Wind
 		}
 	}
 	t := newTable(p, from, to, g.interval, all)
-	reply, failed := g.server.overRange(ctx, p.requestsQuery(distinct(all), g.window), from, to, g.interval)
-	if failed != nil {
-		return nil, failed
+	reply, err := g.server.overRange(ctx, p.requestsQuery(distinct(all), g.window), from, to, g.interval)
+	if err != nil {
+		return nil, err
 	}
 	t.addRequests(reply)
 	if len(timed) > 0 {
-		reply, failed = g.server.overRange(ctx, p.bucketsQuery(distinct(timed), g.window), from, to, g.interval)
-		if failed != nil {
-			return nil, failed
+		reply, err = g.server.overRange(ctx, p.bucketsQuery(distinct(timed), g.window), from, to, g.interval)
+		if err != nil {
+			return nil, err
 		}
 		t.addBuckets(reply)
 	}

@@ -236,7 +236,7 @@ func TestServerTrouble(t *testing.T) {
 		"500":                {text(500, "s3cr3t"), "", v1alpha1.ReasonProviderError, "HTTP 500"},
 		"503 with HTML":      {text(503, "<html>s3cr3t</html>"), "", v1alpha1.ReasonProviderError, "HTTP 503"},
 		"401":                {text(401, "Authorization: Bearer s3cr3t"), "", v1alpha1.ReasonProviderAuth, "HTTP 401"},
-		"403":                {text(403, "s3cr3t"), "", v1alpha1.ReasonProviderAuth, "HTTP 403"},
+		"403":                {text(403, "s3cr3t"), "", v1alpha1.ReasonProviderAuth, "HTTP 401 or 403"},
 		"redirect":           {text(302, "", "Location", "http://127.0.0.1:1/?token=s3cr3t"), "", v1alpha1.ReasonProviderError, "HTTP 302"},
 		"bad query":          {text(400, `{"status":"error","errorType":"bad_data","error":"s3cr3t"}`), "", v1alpha1.ReasonProviderError, "refused the query (bad_data)"},
 		"bad query, no JSON": {text(400, `s3cr3t`), "", v1alpha1.ReasonProviderError, "not one of the Prometheus API"},

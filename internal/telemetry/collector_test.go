@@ -141,8 +141,8 @@ func TestRestartReadsBack(t *testing.T) {
 		t.Fatalf("%d requests, want one per kind", len(asked))
 	}
 	for _, a := range asked {
-		// The last hour: 240 ticks up to the present one, and the one before them.
-		if a.Get("start") != unixSeconds(start.Add(20*time.Minute-240*15*time.Second)) || a.Get("end") != unixSeconds(start.Add(20*time.Minute)) {
+		// The last hour, and the tick before it.
+		if a.Get("start") != unixSeconds(start.Add(20*time.Minute-241*15*time.Second)) || a.Get("end") != unixSeconds(start.Add(20*time.Minute)) {
 			t.Errorf("range from %s to %s", a.Get("start"), a.Get("end"))
 		}
 	}
@@ -324,7 +324,7 @@ func TestClockJumpsForward(t *testing.T) {
 	s.take()
 	f.step(10 * 365 * 24 * time.Hour)
 	asked := s.take()
-	if len(asked) != 1 || len(steps(asked[0])) != health.MaxTicks+1 {
+	if len(asked) != 1 || len(steps(asked[0])) != 242 {
 		t.Errorf("%d requests of %d ticks", len(asked), len(steps(asked[0])))
 	}
 }

@@ -165,12 +165,14 @@ func (c *credentials) has(uses ...use) bool {
 // the first one that is not there.
 func (c *credentials) read(ctx context.Context) ([]string, *health.Problem) {
 	texts := make([]string, len(c.parts))
+	// Each Secret is looked at once: a user name must not go with another password.
+	held := make(map[types.NamespacedName]heldSecret, 1)
 	for i, p := range c.parts {
 		if p.from == nil {
 			texts[i] = p.value
 			continue
 		}
-		text, problem := c.text(ctx, p.from)
+		text, problem := c.text(ctx, p.from, held)
 		if problem != nil {
 			return nil, problem
 		}
@@ -179,7 +181,13 @@ func (c *credentials) read(ctx context.Context) ([]string, *health.Problem) {
 	return texts, nil
 }
 
-func (c *credentials) text(ctx context.Context, s *source) ([]byte, *health.Problem) {
+// heldSecret is what reading a Secret has given.
+type heldSecret struct {
+	data map[string][]byte
+	err  error
+}
+
+func (c *credentials) text(ctx context.Context, s *source, held map[types.NamespacedName]heldSecret) ([]byte, *health.Problem) {
 	if s.file != "" {
 		text, err := os.ReadFile(s.file)
 		if err != nil {
@@ -187,7 +195,12 @@ func (c *credentials) text(ctx context.Context, s *source) ([]byte, *health.Prob
 		}
 		return text, nil
 	}
-	data, err := c.secrets.Read(ctx, s.secret)
+	read, known := held[s.secret]
+	if !known {
+		read.data, read.err = c.secrets.Read(ctx, s.secret)
+		held[s.secret] = read
+	}
+	data, err := read.data, read.err
 	name, namespace := s.secret.Name, s.secret.Namespace
 	switch {
 	case errors.Is(err, secrets.ErrNotFound):

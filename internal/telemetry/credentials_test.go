@@ -236,7 +236,7 @@ func TestC39cRotation(t *testing.T) {
 	}
 	s.answer(demanding(bearer("second")))
 	f.step(15 * time.Second)
-	if got := f.Verdict(key("web")); got.Reason != v1alpha1.ReasonProviderAuth || !strings.Contains(got.Message, "refused the credentials (HTTP 401)") {
+	if got := f.Verdict(key("web")); got.Reason != v1alpha1.ReasonProviderAuth || !strings.Contains(got.Message, "refused the credentials (HTTP 401 or 403)") {
 		t.Errorf("%+v", got)
 	}
 	v.put("shop/metrics", "token", "second")

@@ -93,6 +93,7 @@ func newSecureServer(t *testing.T, config *tls.Config, reply http.HandlerFunc) *
 	t.Helper()
 	s := &secureServer{}
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header()["Date"] = nil // the test has a time of its own
 		s.requests.Add(1)
 		if err := r.ParseForm(); err != nil {
 			t.Errorf("form: %v", err)

@@ -24,15 +24,21 @@ func (s *server) explain(err error) *health.Problem {
 		status  *statusError
 		refused *apiError
 	)
+	if unusable, ok := errors.AsType[*unusableError](err); ok {
+		return unusable.problem
+	}
 	switch {
 	case errors.As(err, &status) && (status.code == http.StatusUnauthorized || status.code == http.StatusForbidden):
-		reason, what = v1alpha1.ReasonProviderAuth, fmt.Sprintf("%s (HTTP %d)", s.refusal(), status.code)
+		// Which of the two it is, a server may say now this and now that way.
+		reason, what = v1alpha1.ReasonProviderAuth, s.refusal()+" (HTTP 401 or 403)"
 	case errors.As(err, &status):
 		what = fmt.Sprintf("answered HTTP %d", status.code)
 	case errors.As(err, &refused):
 		what = "refused the query (" + refused.class + ")"
 	case errors.Is(err, errResting):
 		what = "asked for a rest, and is not asked until that is over"
+	case errors.Is(err, errCrowded):
+		what = fmt.Sprintf("has so many queries under way that this one did not get its turn within %s", s.timeout)
 	case errors.Is(err, errTooLarge):
 		what = fmt.Sprintf("gave a reply of more than %d MiB", maxBody>>20)
 	case errors.Is(err, errNotPrometheus):

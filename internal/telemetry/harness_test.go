@@ -178,7 +178,7 @@ func newFixture(t *testing.T, address string, change ...func(*Config)) *fixture 
 	t.Helper()
 	f := &fixture{t: t, clock: clocktesting.NewFakeClock(start)}
 	cfg := Config{
-		DefaultAddress: address, Clock: f.clock, Timeout: time.Minute,
+		DefaultAddress: address, Clock: f.clock, Timeout: time.Minute, Transport: undated{http.DefaultTransport},
 		Notify: func(k types.NamespacedName) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
@@ -195,6 +195,18 @@ func newFixture(t *testing.T, address string, change ...func(*Config)) *fixture 
 	}
 	f.Collector = New(cfg)
 	return f
+}
+
+// undated takes the time off the replies of servers: they have the real one, and the
+// collector that of the test.
+type undated struct{ next http.RoundTripper }
+
+func (u undated) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := u.next.RoundTrip(r)
+	if response != nil {
+		response.Header.Del("Date")
+	}
+	return response, err
 }
 
 // step moves the clock and finishes everything that is due.

@@ -2,6 +2,8 @@ package telemetry
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
@@ -30,27 +32,37 @@ func (c *Collector) poll(ctx context.Context) time.Time {
 	return now
 }
 
-// dueRounds marks the groups as busy and their members as asked.
+// dueRounds marks the groups as busy and their members as asked. It looks at each entry
+// without holding up the others: one may be in the middle of a long evaluation.
 func (c *Collector) dueRounds(now time.Time) (rounds map[group][]member, late []*entry) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	rounds = map[group][]member{}
-	for _, e := range c.entries {
-		from, to, due := e.due(now)
-		if !due {
-			continue
+	entries := slices.Collect(maps.Values(c.entries))
+	c.mu.Unlock()
+	var due []member
+	for _, e := range entries {
+		if from, to, ok := e.due(now); ok {
+			due = append(due, member{entry: e, from: from, to: to})
 		}
-		g := e.group()
+	}
+	c.mu.Lock()
+	rounds = map[group][]member{}
+	for _, m := range due {
+		g := m.entry.group()
 		if _, busy := c.busy[g]; busy {
 			c.busy[g] = true
-			late = append(late, e)
+			late = append(late, m.entry)
 			continue
 		}
-		e.ask(to)
-		rounds[g] = append(rounds[g], member{entry: e, from: from, to: to})
+		rounds[g] = append(rounds[g], m)
 	}
 	for g := range rounds {
 		c.busy[g] = false
+	}
+	c.mu.Unlock()
+	for _, members := range rounds {
+		for _, m := range members {
+			m.entry.ask(m.to)
+		}
 	}
 	return rounds, late
 }
@@ -73,18 +85,38 @@ func (c *Collector) round(ctx context.Context, g group, members []member) {
 		return
 	}
 	for _, chunk := range chunks(members, g.interval) {
-		windows, failed := g.readChunk(ctx, chunk)
-		if failed != nil {
-			c.cfg.Log.V(1).Info("metrics could not be read", "server", g.server.host, "rollouts", len(chunk), "reason", failed.Reason, "problem", failed.Message)
-		}
-		for i, m := range chunk {
-			if failed != nil {
-				// Unread ticks are read with the next one.
-				c.complete(ctx, m, []health.Window{failedWindow(m.to, g.window, failed)}, time.Time{})
+		c.read(ctx, g, chunk)
+	}
+}
+
+// read reads the metrics of some of a group's members. Where the reply is spoiled it asks
+// for half of them at a time, down to the one that spoils it: what a rollout's pods or
+// Services expose must not take the evidence of all others.
+func (c *Collector) read(ctx context.Context, g group, members []member) {
+	windows, err := g.readChunk(ctx, members)
+	switch {
+	case err == nil:
+		for i, m := range members {
+			if p := m.entry.skewed(); p != nil {
+				c.complete(ctx, m, []health.Window{failedWindow(m.to, g.window, p)}, time.Time{})
 				continue
 			}
+			m.entry.apart.Store(false)
 			c.complete(ctx, m, windows[i], m.to)
 		}
+		return
+	case culprit(err) && len(members) > 1:
+		half := len(members) / 2
+		c.read(ctx, g, members[:half])
+		c.read(ctx, g, members[half:])
+		return
+	}
+	failed := g.server.explain(err)
+	c.cfg.Log.V(1).Info("metrics could not be read", "server", g.server.host, "rollouts", len(members), "reason", failed.Reason, "problem", failed.Message)
+	for _, m := range members {
+		m.entry.apart.Store(culprit(err))
+		// Unread ticks are read with the next one.
+		c.complete(ctx, m, []health.Window{failedWindow(m.to, g.window, failed)}, time.Time{})
 	}
 }
 

@@ -36,14 +36,15 @@ type server struct {
 	host        string // for messages
 	credentials *credentials
 	shared      http.RoundTripper // where no TLS settings are needed
-	slots       chan struct{}
+	batches     *lane
+	checks      *lane
 	clock       clock.PassiveClock
 	timeout     time.Duration
-	getOnly     atomic.Bool // the server refuses POST
-	users       int         // guarded by Collector.mu
+	getOnly     atomic.Bool  // the server refuses POST
+	ahead       atomic.Int64 // by how many nanoseconds its clock is ahead
+	users       int          // guarded by Collector.mu
 
 	mu        sync.Mutex
-	notBefore time.Time
 	texts     []string // what client was made from
 	client    api.Client
 	transport *http.Transport // the client's own, if it has one
@@ -53,7 +54,7 @@ type server struct {
 func newServer(address string, c *credentials, cfg Config) *server {
 	s := &server{
 		address: address, credentials: c, shared: cfg.Transport,
-		slots: make(chan struct{}, cfg.Concurrency), clock: cfg.Clock, timeout: cfg.Timeout,
+		batches: newLane(cfg.Concurrency, cfg.Clock), checks: newLane(cfg.Concurrency, cfg.Clock), clock: cfg.Clock, timeout: cfg.Timeout,
 	}
 	if u, problem := parseAddress(address); problem == "" {
 		s.host = u.Host
@@ -101,7 +102,7 @@ func (s *server) connect(ctx context.Context) (api.Client, *health.Problem) {
 		if p != nil {
 			return nil, p
 		}
-		s.transport = newTransport(cap(s.slots), config)
+		s.transport = newTransport(2*cap(s.batches.slots), config)
 		next = s.transport
 	}
 	client, err := api.NewClient(api.Config{Address: s.address, Client: &http.Client{
@@ -123,25 +124,25 @@ func badAddress(what string) *health.Problem {
 
 // instant asks for the value of a query at a time.
 func (s *server) instant(ctx context.Context, query string, at time.Time) (*reply, *health.Problem) {
-	return s.ask(ctx, "/api/v1/query", url.Values{"query": {query}, "time": {unixSeconds(at)}})
+	r, err := s.ask(ctx, s.checks, "/api/v1/query", url.Values{"query": {query}, "time": {unixSeconds(at)}})
+	if err != nil {
+		return nil, s.explain(err)
+	}
+	return r, nil
 }
 
 // overRange asks for the values of a query at every step from one time to another.
-func (s *server) overRange(ctx context.Context, query string, from, to time.Time, step time.Duration) ([]series, *health.Problem) {
-	r, p := s.ask(ctx, "/api/v1/query_range", url.Values{
+func (s *server) overRange(ctx context.Context, query string, from, to time.Time, step time.Duration) ([]series, error) {
+	r, err := s.ask(ctx, s.batches, "/api/v1/query_range", url.Values{
 		"query": {query},
 		"start": {unixSeconds(from)},
 		"end":   {unixSeconds(to)},
 		"step":  {strconv.FormatFloat(step.Seconds(), 'f', -1, 64)},
 	})
-	if p != nil {
-		return nil, p
-	}
-	m, err := r.matrix()
 	if err != nil {
-		return nil, s.explain(err)
+		return nil, err
 	}
-	return m, nil
+	return r.matrix()
 }
 
 // unixSeconds writes a time to the millisecond, which is what Prometheus knows.
@@ -150,32 +151,27 @@ func unixSeconds(t time.Time) string {
 	return fmt.Sprintf("%d.%03d", ms/1000, ms%1000)
 }
 
-func (s *server) ask(ctx context.Context, path string, args url.Values) (*reply, *health.Problem) {
-	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
-	case <-ctx.Done():
-		return nil, s.explain(ctx.Err())
-	}
-	if s.resting() {
-		return nil, s.explain(errResting)
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+func (s *server) ask(ctx context.Context, l *lane, path string, args url.Values) (*reply, error) {
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, laneKey{}, l), s.timeout)
 	defer cancel()
+	leave, err := l.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if l.resting() {
+		return nil, errResting
+	}
 	client, p := s.connect(ctx)
 	if p != nil {
-		return nil, p
+		return nil, &unusableError{p}
 	}
 	args.Set("timeout", strconv.FormatFloat(s.timeout.Seconds(), 'f', -1, 64))
 	body, err := s.send(ctx, client, path, args)
 	if err != nil {
-		return nil, s.explain(err)
+		return nil, err
 	}
-	r, err := decodeReply(body)
-	if err != nil {
-		return nil, s.explain(err)
-	}
-	return r, nil
+	return decodeReply(body)
 }
 
 // send posts a query: the list of a thousand backends is too long for a URL. A server
@@ -208,26 +204,23 @@ func (s *server) send(ctx context.Context, client api.Client, path string, args 
 	return body, err
 }
 
-func (s *server) resting() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.clock.Now().Before(s.notBefore)
-}
-
-// rest notes that the server wants no request for a while.
-func (s *server) rest(d time.Duration) {
-	until := s.clock.Now().Add(min(max(d, 0), maxRetryAfter))
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if until.After(s.notBefore) {
-		s.notBefore = until
-	}
-}
-
 var (
 	errResting  = errors.New("the server asked for a rest")
 	errTooLarge = errors.New("the reply is too large")
+	errCrowded  = errors.New("too many queries are under way")
 )
+
+// unusableError says that nothing was sent, and why.
+type unusableError struct{ problem *health.Problem }
+
+func (e *unusableError) Error() string { return e.problem.Message }
+
+// culprit says whether an error can be the fault of one of the rollouts that a request
+// was about, so that the others are better asked without it.
+func culprit(err error) bool {
+	_, refused := errors.AsType[*apiError](err)
+	return refused || errors.Is(err, errPartial) || errors.Is(err, errTooLarge) || errors.Is(err, errNoMatrix)
+}
 
 // statusError is a reply with an HTTP status that carries no result. Its body is
 // not kept: it could echo anything.
@@ -248,6 +241,7 @@ func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	g.server.noteDate(response.Header)
 	switch code := response.StatusCode; {
 	case code/100 == 2, code == http.StatusBadRequest, code == http.StatusUnprocessableEntity:
 		// The latter two carry the class of the error.
@@ -255,7 +249,9 @@ func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
 		return response, nil
 	case code == http.StatusTooManyRequests, code == http.StatusServiceUnavailable:
 		if d, ok := retryAfter(response.Header.Get("Retry-After"), g.server.clock.Now()); ok {
-			g.server.rest(d)
+			if l, ok := request.Context().Value(laneKey{}).(*lane); ok {
+				l.rest(d)
+			}
 		}
 	}
 	// A short body is read to its end, so that the connection can be used again.

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -59,6 +60,8 @@ type entry struct {
 	queries []checkQuery
 	gone    context.Context // ends when the target is dropped, and with it its queries
 	drop    context.CancelFunc
+
+	apart atomic.Bool // it spoiled the reply of others, and is asked for by itself
 
 	mu      sync.Mutex
 	record  health.Record

@@ -99,7 +99,7 @@ func playVerdict(source rand.Source, unopposed bool) bool {
 			continue
 		}
 		record.Add([]health.Window{{Start: end.Add(-config.Window), End: end, Canary: reading(perWindow, canary), Stable: reading(99*perWindow, stable)}}, end)
-		if tick%quarters == 0 && health.Evaluate(record.Input(end)).State == v1alpha1.VerdictUnhealthy {
+		if health.Evaluate(record.Input(end)).State == v1alpha1.VerdictUnhealthy {
 			return true
 		}
 	}

@@ -152,7 +152,7 @@ func TestC39Secrets(t *testing.T) {
 	// Rotation: the server goes first, so that the old token can be seen to fail.
 	pid := w.pid()
 	locked.token.Store("second-s3cr3t")
-	w.awaitTrouble("web", "refused the credentials (HTTP 401)")
+	w.awaitTrouble("web", "refused the credentials (HTTP 401 or 403)")
 	w.putSecret(w.namespace, "metrics", map[string]string{"token": "second-s3cr3t", "ca.crt": locked.ca()})
 	w.awaitVerdict("web", v1alpha1.VerdictHealthy, v1alpha1.ReasonChecksPassed)
 	if w.pid() != pid {
