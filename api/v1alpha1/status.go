@@ -83,8 +83,8 @@ type WeightedRolloutStatus struct {
 	// +optional
 	Verdict *VerdictStatus `json:"verdict,omitempty"`
 
-	// noDataSince is since when there has been no verdict for want of data, after there
-	// was one, or because the metrics cannot be read. Absent otherwise.
+	// noDataSince is since when there has been no verdict, because the metrics cannot be
+	// read, or with onNoData Rollback for want of requests as well. Absent otherwise.
 	// +optional
 	NoDataSince *metav1.MicroTime `json:"noDataSince,omitempty"`
 

@@ -70,7 +70,7 @@ func TestWorseThanStable(t *testing.T) {
 		"slower, within the ratio of the spec": {opposed(slower, windows(5, 40, tracks(1000, 10, 5, 100, 1, 6))), healthy, "", ""},
 		"after the newest window was lost": {opposed(wide, concat(windows(5, 40, tracks(1000, 10, 5, 100, 9, 0.5)), windows(41, 41, lost))), unhealthy, CheckErrorRate,
 			"worse than stable, with 95% confidence over the whole attempt"},
-		"not sure enough": {opposed(strict, windows(5, 12, tracks(1000, 10, 5, 100, 6, 0.5))), healthy, "", ""},
+		"not sure enough": {opposed(strict, windows(5, 9, tracks(1000, 10, 5, 100, 5, 0.5))), healthy, "", ""},
 		"sure enough":     {opposed(strict, windows(5, 40, tracks(1000, 10, 5, 100, 9, 0.5))), unhealthy, CheckErrorRate, "with 99.9% confidence"},
 	}
 	for name, tc := range tests {
@@ -147,6 +147,69 @@ func TestRecordForgetsNoComparison(t *testing.T) {
 	}
 	if got.State != want.State || got.Reason != want.Reason {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// TestWhatIsNotCompared: windows of a cold canary, and those that are in the comparison
+// already, change nothing; nor does a window in which stable's counts reach back to
+// before the confirmation.
+func TestWhatIsNotCompared(t *testing.T) {
+	c := errorsOnly()
+	ws := windows(5, 60, tracks(1000, 10, 0, 100, 9, 0))
+	cold := opposed(c, ws)
+	cold.Cold = true
+	if v := Evaluate(cold); v.Compared != (Comparison{}) {
+		t.Errorf("of a cold canary: %+v", v.Compared)
+	}
+	r := Share{Config: c, Subject: TrackCanary, Cold: true, ConfirmedAt: epoch}.Record()
+	for i := range ws {
+		r.Add(ws[i:i+1], ws[i].End)
+	}
+	if k := Evaluate(r.Input(ws[len(ws)-1].End)).Compared; k != (Comparison{}) {
+		t.Errorf("of a cold canary, recorded: %+v", k)
+	}
+	once := Evaluate(opposed(c, ws)).Compared
+	again := opposed(c, ws)
+	again.Past = c.Begin(once)
+	if twice := Evaluate(again).Compared; twice != once {
+		t.Errorf("windows are counted twice: %+v, and once %+v", twice, once)
+	}
+	half := opposed(c, ws)
+	half.Past = c.Begin(Comparison{Through: epoch.Add(8 * time.Minute)})
+	if k := Evaluate(half).Compared; k == once || k.Through != once.Through || !(c.wealth(k) < c.wealth(once)) {
+		t.Errorf("from the middle on: %+v, and all %+v", k, once)
+	}
+	for i := range ws {
+		ws[i].Stable.OldestSample = At(epoch.Add(-time.Second))
+	}
+	if v := Evaluate(opposed(c, ws)); v.Compared != (Comparison{}) {
+		t.Errorf("with counts of stable from before: %+v", v.Compared)
+	}
+}
+
+// TestWorseBesideAWideLimit: a limit that is far away does not hide a large difference.
+func TestWorseBesideAWideLimit(t *testing.T) {
+	c := errorsOnly()
+	c.ErrorRate = &ErrorRate{Max: 0.5}
+	if v := Evaluate(opposed(c, windows(5, 60, tracks(9900, 99, 0, 100, 5, 0)))); v.Reason != v1alpha1.ReasonWorseThanStable {
+		t.Errorf("5 %% against 1 %%: %+v", v)
+	}
+}
+
+// TestProofThatWaits: what keeps a proof from being acted upon is told.
+func TestProofThatWaits(t *testing.T) {
+	c := errorsOnly()
+	few := ReportOn(opposed(c, windows(5, 8, tracks(1000, 0, 0, 8, 4, 0))))
+	if few.Comparison.Evidence < few.Comparison.Proof || !strings.Contains(few.Comparison.Waits, "5 bad requests") || few.Verdict.Reason == v1alpha1.ReasonWorseThanStable {
+		t.Errorf("with four bad requests: %+v, %+v", few.Comparison, few.Verdict)
+	}
+	small := ReportOn(opposed(c, windows(5, 200, tracks(100000, 10, 0, 10000, 30, 0))))
+	if small.Comparison.Evidence < small.Comparison.Proof || !strings.Contains(small.Comparison.Waits, "matters") {
+		t.Errorf("a small difference: %+v", small.Comparison)
+	}
+	worse := ReportOn(opposed(c, windows(5, 60, tracks(1000, 0, 0, 100, 9, 0))))
+	if worse.Comparison.Waits != "" || worse.Verdict.State != unhealthy {
+		t.Errorf("one that is worse: %+v, %+v", worse.Comparison, worse.Verdict)
 	}
 }
 

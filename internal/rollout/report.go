@@ -134,7 +134,7 @@ func (d *draft) reportVerdict() {
 	}
 	calm := untroubled(is) && untroubled(*old)
 	early := is.State == v1alpha1.VerdictUnknown
-	if calm && !d.moved && (early || d.inMidRamp() && !d.obs.Spec.Paused) {
+	if calm && !d.moved && (early || d.inMidRamp()) {
 		return
 	}
 	if !calm {

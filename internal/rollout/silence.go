@@ -12,7 +12,7 @@ import (
 // that holds the rollout keeps that from happening.
 func silent(d *draft) bool {
 	since, ok := d.noDataSince()
-	if !ok || d.planErr != nil || d.obs.Spec.Health == nil || d.obs.Spec.Health.OnNoData != v1alpha1.NoDataRollback {
+	if !ok || d.planErr != nil || !d.silenceCounts() {
 		return false
 	}
 	deadline := since.Add(d.plan.noDataTimeout)
@@ -28,9 +28,9 @@ func silent(d *draft) bool {
 // noDataSince returns since when there is no verdict on the canary for want of data, if
 // there is none. It keeps the record of it.
 //
-// That too few requests have come so far is counted from the confirmation, and costs no
-// write. Metrics that cannot be read, or a verdict that is lost, are recorded when they
-// are first seen.
+// Metrics that cannot be read are recorded when they are first seen, in the write that
+// tells of them anyway. Too few requests are usual at a new share, and worth a write of
+// their own only where their time matters.
 func (d *draft) noDataSince() (time.Time, bool) {
 	s := &d.status
 	v := d.obs.Verdict
@@ -45,17 +45,16 @@ func (d *draft) noDataSince() (time.Time, bool) {
 		s.NoDataSince = nil
 		return time.Time{}, false
 	}
-	if s.NoDataSince == nil && (v.Reason != v1alpha1.ReasonInsufficientRequests || d.toldHere()) {
+	if s.NoDataSince == nil && (v.Reason != v1alpha1.ReasonInsufficientRequests || d.silenceCounts()) {
 		s.NoDataSince = micro(d.now)
 	}
-	if s.NoDataSince != nil {
-		return s.NoDataSince.Time, true
+	if s.NoDataSince == nil {
+		return time.Time{}, false
 	}
-	return s.Share.ConfirmedAt.Time, true
+	return s.NoDataSince.Time, true
 }
 
-// toldHere says whether there was a verdict at the present share.
-func (d *draft) toldHere() bool {
-	v, confirmed := d.status.Verdict, d.status.Share.ConfirmedAt
-	return v != nil && v.State != v1alpha1.VerdictUnknown && v.At != nil && confirmed != nil && !v.At.Before(confirmed)
+// silenceCounts says whether the spec gives silence a time.
+func (d *draft) silenceCounts() bool {
+	return d.obs.Spec.Health != nil && d.obs.Spec.Health.OnNoData == v1alpha1.NoDataRollback
 }

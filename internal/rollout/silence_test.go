@@ -71,6 +71,49 @@ func TestSilenceIsCountedFromTheLastVerdict(t *testing.T) {
 	w.expect(v1alpha1.OutcomeRolledBack, v1alpha1.ReasonProviderError, "100/0")
 }
 
+// TestADipIsNoLongSilence: that requests become too few after a good time is counted from
+// then on, and not from the confirmation.
+func TestADipIsNoLongSilence(t *testing.T) {
+	for name, share := range map[string]v1alpha1.Percent{"at a stage": "1", "on the ramp": "2"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, silentSpec())
+			w.until(3*time.Hour, "it has its share", w.atShare(share))
+			w.change(func(s *v1alpha1.WeightedRolloutSpec) { s.Paused = true })
+			w.runFor(5 * time.Hour)
+			for range 2 {
+				w.feel("canary", quiet)
+				w.runFor(110 * time.Minute)
+				if w.status().Outcome != v1alpha1.OutcomeInProgress {
+					t.Fatalf("after a dip: %s", w.summary())
+				}
+				w.feel("canary", good)
+				w.runFor(10 * time.Minute)
+			}
+			w.feel("canary", quiet)
+			w.runFor(130 * time.Minute)
+			w.expect(v1alpha1.OutcomeRolledBack, v1alpha1.ReasonInsufficientRequests, "100/0")
+		})
+	}
+}
+
+// TestSoakIsWatched: while stable is gone and nothing is seen of the canary, its soak
+// does not go on.
+func TestSoakIsWatched(t *testing.T) {
+	w := newWorld(t, defaultSpec())
+	w.until(time.Hour, "it soaks at 1 percent", w.atShare("1"))
+	began := w.at
+	w.runFor(5 * time.Minute)
+	w.stableReady = false
+	w.feel("canary", blind)
+	w.runFor(40 * time.Minute)
+	w.stableReady = true
+	w.feel("canary", good)
+	w.until(2*time.Hour, "the next stage begins", w.atShare("2"))
+	if soaked := w.at.Sub(began) - 40*time.Minute; soaked < 28*time.Minute {
+		t.Errorf("watched for %s", soaked)
+	}
+}
+
 // TestSilenceHoldsByDefault, and is no soak.
 func TestSilenceHoldsByDefault(t *testing.T) {
 	w := newWorld(t, defaultSpec())

@@ -13,6 +13,7 @@ import (
 type checkQuery struct {
 	name    string
 	text    string
+	reach   time.Duration   // how far back it looks
 	problem *health.Problem // why it cannot be asked
 }
 
@@ -30,6 +31,8 @@ func (e *entry) askChecks(ctx context.Context, tick time.Time) []health.CheckRes
 		switch {
 		case q.problem != nil:
 			results[i].Problem = q.problem
+		case e.tooEarly(q, tick) != nil:
+			results[i].Problem = e.tooEarly(q, tick)
 		case !e.claim(i):
 			results[i].Problem = &health.Problem{Reason: v1alpha1.ReasonProviderError, Message: "the metrics server " + e.server.host + " is still waited for: it has not answered the previous query"}
 		default:

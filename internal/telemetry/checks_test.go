@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -432,4 +433,41 @@ func TestForgottenTargetsQueriesEnd(t *testing.T) {
 	eventually(t, "the query", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.asked) == 1 })
 	f.Forget(key("web"))
 	f.inflight.Wait()
+}
+
+// TestConcurrencyIsBounded: of many checks so many are asked at a time, and no more.
+func TestConcurrencyIsBounded(t *testing.T) {
+	const most = 3
+	var now, highest atomic.Int64
+	release := make(chan struct{})
+	s := newMetricsServer(t, func(w http.ResponseWriter, r *http.Request) {
+		n := now.Add(1)
+		defer now.Add(-1)
+		for {
+			was := highest.Load()
+			if n <= was || highest.CompareAndSwap(was, n) {
+				break
+			}
+		}
+		<-release
+		traffic(1, 0)(w, r)
+	})
+	f := newFixture(t, s.URL, func(c *Config) { c.Concurrency = most })
+	for i := range 4 {
+		f.Track(target(fmt.Sprintf("web-%d", i), checksOnly("up"), func(t *Target) {
+			for j := range 4 {
+				k := t.Health.Checks[0]
+				k.Name = fmt.Sprintf("own-%d", j)
+				t.Health.Checks = append(t.Health.Checks, k)
+			}
+		}))
+	}
+	f.clock.Step(timeToVerdict)
+	f.poll(t.Context())
+	eventually(t, "as many queries as there may be", func() bool { return now.Load() == most })
+	close(release)
+	f.inflight.Wait()
+	if n := len(s.take()); n != 20 || highest.Load() != most {
+		t.Errorf("%d queries, at most %d at a time, want 20 and %d", n, highest.Load(), most)
+	}
 }

@@ -135,7 +135,7 @@ func TestClocksApart(t *testing.T) {
 func TestWorseIsTheOneThatMatters(t *testing.T) {
 	s := newMetricsServer(t, counted(0, func(backend string, _ time.Time) counts {
 		if isCanary(backend) {
-			return counts{requests: 200, errors: 4, slow: 30}
+			return counts{requests: 200, errors: 2, slow: 30}
 		}
 		return counts{requests: 10000, errors: 10, slow: 100}
 	}))

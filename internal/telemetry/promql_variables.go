@@ -55,6 +55,7 @@ func checkQueries(t Target, c health.Config) []checkQuery {
 	for i, k := range t.Health.Checks {
 		queries[i].name = k.Name
 		queries[i].text, queries[i].problem = fill(k.Query, values)
+		queries[i].reach = reachOf(queries[i].text)
 	}
 	return queries
 }

@@ -68,7 +68,7 @@ func TestRepeated(t *testing.T) {
 		{"a: {b: 1, c: 2}\nd: {b: 1}", `{"a":{"b":1,"c":2},"d":{"b":1}}`, ""},
 		{"x: 1\n---\n\na: 1\nb: 2\na: 3", `{"a":3,"b":2}`, `line 6: key "a" already set in map`},
 		{"a:\n- {b: 1,\n   b: 2}", `{"a":[{"b":2}]}`, `line 3: key "b" already set in map`},
-		{"1: a\n\"1\": b", `{"1":"b"}`, `line 2: key "1" already set in map`},
+		{"1: a\n\"1\": b", "", `line 2: key "1" already set in map`},
 		{anchors + "s: {<<: *m, weight: 10}", `"s":{"soak":"5m","weight":10}}`, ""},
 		{anchors + "s: {<<: [*m, {weight: 7, extra: 1}], weight: 10}", `"s":{"extra":1,"soak":"5m","weight":10}}`, ""},
 		{anchors + "s: {<<: *m, weight: 10, weight: 11}", `"weight":11}}`, `line 3: key "weight" already set in map`},
