@@ -197,6 +197,7 @@ func TestClassify(t *testing.T) {
 		{"canary", vegeta.Result{Code: 200, Body: []byte(`{"message":"checkout-canary"}`)}, answer{by: canary, known: true}},
 		{"nobody", vegeta.Result{Code: 200, Body: []byte(`{"message":"hello"}`)}, answer{}},
 		{"failed", vegeta.Result{Code: 500}, answer{failed: true}},
+		{"refused", vegeta.Result{Code: 400}, answer{failed: true, refused: true}},
 		{"lost", vegeta.Result{Error: "connection refused"}, answer{failed: true, lost: "connection refused"}},
 	}
 	for _, test := range tests {

@@ -4,12 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
-	"strings"
 	"time"
-
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 	"github.com/weightedrollout/weightedrollout/internal/live"
@@ -44,7 +41,7 @@ func askEvidence(ctx context.Context, manager *testbed.Manager, token string, s 
 
 // present returns the evidence about the present share, or nil. The lock is held.
 func (o *observation) present() *live.Document {
-	if o.evidence == nil || o.rollout == nil {
+	if o.evidence == nil || o.rollout == nil || o.rollout.Spec.Health == nil {
 		return nil
 	}
 	confirmed := o.rollout.Status.Share.ConfirmedAt
@@ -56,25 +53,47 @@ func (o *observation) present() *live.Document {
 	return o.evidence
 }
 
-// numbers describes a track by the last evaluation, or by Prometheus until there is
-// one. The lock is held.
+// numbers describes a track by the newest evaluation, and by Prometheus until there is
+// one. Of a canary that was rolled back it is the last evaluation that stays. The lock
+// is held.
 func (o *observation) numbers(s *screen, t track) string {
-	if d := o.present(); d != nil && len(d.Evaluations) > 0 {
-		last := d.Evaluations[len(d.Evaluations)-1]
-		n := [2]*live.Numbers{last.Stable, last.Canary}[t]
-		if n != nil && o.rollout.Spec.Health != nil {
-			return evaluated(s, n, o.rollout.Spec.Health)
-		}
+	if n := newest(o.present(), t); n != nil {
+		lead := fmt.Sprintf("%4.0f requests in %s", n.Requests, o.rollout.Spec.Health.Window)
+		return evaluated(s, lead, n, o.rollout.Spec.Health)
 	}
-	return o.quality[t].describe(s)
+	if n := newest(o.last, t); n != nil && t == canary && o.rolledBack() && o.rollout.Spec.Health != nil {
+		lead := fmt.Sprintf("last %s: %.0f requests", o.rollout.Spec.Health.Window, n.Requests)
+		return evaluated(s, lead, n, o.rollout.Spec.Health)
+	}
+	counted, ok := o.recently()
+	switch q := o.quality[t]; {
+	case q.known():
+		return q.describe(s)
+	case ok && counted.tracks[t].requests == 0:
+		return s.dim(" no requests")
+	}
+	return s.dim(" not known yet")
 }
 
-// evaluated describes the requests of one window.
-func evaluated(s *screen, n *live.Numbers, spec *v1alpha1.Health) string {
+// newest are the numbers of the newest evaluation, or nil.
+func newest(d *live.Document, t track) *live.Numbers {
+	if d == nil || len(d.Evaluations) == 0 {
+		return nil
+	}
+	last := d.Evaluations[len(d.Evaluations)-1]
+	return [2]*live.Numbers{last.Stable, last.Canary}[t]
+}
+
+func (o *observation) rolledBack() bool {
+	return o.rollout != nil && o.rollout.Status.Phase == v1alpha1.PhaseRolledBack
+}
+
+// evaluated describes the requests of one window, after how many there were.
+func evaluated(s *screen, lead string, n *live.Numbers, spec *v1alpha1.Health) string {
 	if n.Requests == 0 {
 		return s.dim(" no requests")
 	}
-	text := fmt.Sprintf("%4.0f requests in %s, %s", n.Requests, spec.Window, s.failed(100*n.Errors/n.Requests))
+	text := lead + ", " + s.failed(100*n.Errors/n.Requests)
 	if spec.Latency == nil {
 		return text
 	}
@@ -131,92 +150,42 @@ func (o *observation) verdict(s *screen) string {
 	return text + ": " + message
 }
 
-// comparison says how much evidence there is that the canary is worse than stable. The
-// lock is held.
+// comparison says how much evidence there is that the canary is worse than stable, and
+// what keeps a proof from being acted upon. The lock is held.
 func (o *observation) comparison() string {
-	d := o.present()
+	d, is := o.present(), "is"
+	if o.rolledBack() {
+		if v := o.rollout.Status.Verdict; v != nil && v.Reason == v1alpha1.ReasonWorseThanStable {
+			return "proven: that is why the canary was rolled back"
+		}
+		d, is = o.last, "was"
+	}
 	if d == nil || d.Comparison == nil || d.Comparison.Through == nil {
-		return ""
+		return o.notCompared()
 	}
-	evidence := fmt.Sprintf("%.2g", d.Comparison.Evidence)
-	if d.Comparison.Evidence >= 100 {
+	c := d.Comparison
+	evidence := fmt.Sprintf("%.2g", c.Evidence)
+	switch {
+	case c.Evidence >= 100:
 		evidence = "over 100"
+	case c.Evidence >= 10:
+		evidence = fmt.Sprintf("%.0f", math.Floor(c.Evidence)) // what is not proven must not look so
 	}
-	return fmt.Sprintf("evidence of it is %s; it takes %.0f or more", evidence, d.Comparison.Proof)
+	switch {
+	case c.Evidence < c.Proof:
+		return fmt.Sprintf("evidence of it %s %s; it takes %.0f or more", is, evidence, c.Proof)
+	case c.Waits == "":
+		return fmt.Sprintf("proven (%s of %.0f)", evidence, c.Proof)
+	}
+	return fmt.Sprintf("proven (%s of %.0f); awaits %s", evidence, c.Proof, c.Waits)
 }
 
-// doing says what the rollout does or waits for, and about how much of it is left. The
-// lock is held.
-func (o *observation) doing(now time.Time) string {
-	if o.rollout == nil {
-		return ""
+func (o *observation) notCompared() string {
+	switch {
+	case o.rolledBack():
+		return "not compared"
+	case o.rollout != nil && o.rollout.Status.Share.Desired != nil && points(*o.rollout.Status.Share.Desired) == 10000:
+		return "not compared: the canary has all traffic"
 	}
-	status := &o.rollout.Status
-	gate := o.gate()
-	if waitsForEvidence(status) && gate != "" {
-		return v1alpha1.ReasonAwaitingEvidence + ": " + place(status) + ": " + gate
-	}
-	text := waitingFor(o.rollout)
-	if next := status.NextTransitionTime; next != nil {
-		if left := next.Sub(now).Round(time.Second); left > 0 {
-			text += fmt.Sprintf(", %s to go", left)
-		}
-	}
-	if gate != "" {
-		text += "; " + gate
-	}
-	return text
-}
-
-// waitsForEvidence says that it is for evidence alone that the rollout waits.
-func waitsForEvidence(status *v1alpha1.WeightedRolloutStatus) bool {
-	c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReconciling)
-	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonAwaitingEvidence &&
-		status.Share.Desired != nil && status.Stage != nil && status.Stage.ClockStoppedSince == nil
-}
-
-// place says where in its plan a rollout is.
-func place(status *v1alpha1.WeightedRolloutStatus) string {
-	text := fmt.Sprintf("at %s percent", *status.Share.Desired)
-	if *status.Share.Desired != status.Stage.Weight {
-		text += fmt.Sprintf(", on the way to %s", status.Stage.Weight)
-	}
-	return text + " in stage " + status.Stage.Position
-}
-
-// gate says what the next raise lacks of evidence, and about how much of it; empty if
-// it lacks nothing or that is not known. The lock is held.
-func (o *observation) gate() string {
-	d := o.present()
-	if d == nil {
-		return ""
-	}
-	gate, status := d.Stage, &o.rollout.Status
-	if status.Stage != nil && status.Share.Desired != nil && *status.Share.Desired != status.Stage.Weight {
-		gate = d.Ramp
-	}
-	if gate.Open || d.Verdict.Reason == v1alpha1.ReasonBreach {
-		// The rollout says itself that it waits for the end of a breach.
-		return ""
-	}
-	text := strings.TrimSuffix(gate.What, " since the share was confirmed")
-	if gate.AboutSeconds > 0 {
-		text += fmt.Sprintf(", about %.0fs", gate.AboutSeconds)
-	}
-	return text
-}
-
-// waitingFor is what the rollout itself says of what it does or needs.
-func waitingFor(rollout *v1alpha1.WeightedRollout) string {
-	if rollout == nil {
-		return ""
-	}
-	conditions := rollout.Status.Conditions
-	for _, kind := range []string{v1alpha1.ConditionStalled, v1alpha1.ConditionReconciling, v1alpha1.ConditionReady} {
-		c := meta.FindStatusCondition(conditions, kind)
-		if c != nil && c.Status == metav1.ConditionTrue {
-			return c.Reason + ": " + c.Message
-		}
-	}
-	return ""
+	return "not compared yet"
 }

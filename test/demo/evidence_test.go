@@ -86,12 +86,12 @@ func TestEvidenceOfAnotherShare(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			seen := watched(t)
 			change(seen)
-			seen.quality[canary] = quality{errorPercent: 33.3, p99: 0.005}
+			seen.quality[canary] = quality{requests: 12, errorPercent: 33.3, p99: 0.005}
 			want := map[string]string{
 				"gateway": "not measured yet",
-				"stable":  " no requests",
-				"canary":  " all requests in 5s,  33.3 % failed, p99    5 ms",
-				"worse?":  "",
+				"stable":  " not known yet",
+				"canary":  "  12 requests in 5s,  33.3 % failed, p99    5 ms (Prometheus)",
+				"worse?":  "not compared yet",
 				"verdict": "Healthy: as of the last transition",
 				"now":     "AwaitingEvidence: " + seen.rollout.Status.Conditions[0].Message,
 			}
@@ -102,42 +102,95 @@ func TestEvidenceOfAnotherShare(t *testing.T) {
 	}
 }
 
-func TestDoing(t *testing.T) {
-	const soaking = "at 50 percent in stage 5/6 for 8s"
-	condition := func(o *observation) *metav1.Condition { return &o.rollout.Status.Conditions[0] }
+// counted adds what the gateway had counted a second before now, and now.
+func counted(o *observation, requests [2]float64) {
+	now := time.Now()
+	o.samples = []sample{{at: now.Add(-time.Second)}, {at: now, tracks: [2]count{{requests: requests[stable]}, {requests: requests[canary]}}}}
+}
+
+// TestNotKnownIsNotNothing: that Prometheus has nothing to say does not mean that there
+// were no requests, and the gateway knows better.
+func TestNotKnownIsNotNothing(t *testing.T) {
+	seen := watched(t)
+	seen.evidence = nil
+	counted(seen, [2]float64{247, 0})
+	got := [2]string{seen.numbers(&screen{}, stable), seen.numbers(&screen{}, canary)}
+	if want := [2]string{" not known yet", " no requests"}; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestComparison(t *testing.T) {
+	desired := func(o *observation, weight v1alpha1.Percent) { o.rollout.Status.Share.Desired = &weight }
 	for name, test := range map[string]struct {
 		change func(*observation)
 		want   string
 	}{
-		"the stage's share": {func(o *observation) { o.rollout.Status.Stage.Weight = "20" },
-			"AwaitingEvidence: at 20 percent in stage 5/6: about 440 more requests (60 of 500), about 132s"},
-		"soaking, with time to go": {func(o *observation) {
-			condition(o).Reason, condition(o).Message = v1alpha1.ReasonSoaking, soaking
-			o.rollout.Status.NextTransitionTime = new(metav1.NewTime(o.rollout.Status.Share.ConfirmedAt.Add(8 * time.Second)))
-		}, "Soaking: " + soaking + ", 3s to go; about 40 more requests (60 of 100), about 12s"},
-		"soaking, on enough evidence": {func(o *observation) {
-			condition(o).Reason, condition(o).Message = v1alpha1.ReasonSoaking, soaking
-			o.evidence.Ramp = live.Awaited{Open: true}
-		}, "Soaking: " + soaking},
-		"no time is known": {func(o *observation) {
-			o.evidence.Ramp = live.Awaited{What: "the response times rise"}
-		}, "AwaitingEvidence: at 20 percent, on the way to 50 in stage 5/6: the response times rise"},
-		"a breach": {func(o *observation) {
-			condition(o).Reason, condition(o).Message = v1alpha1.ReasonDegraded, "waiting for the breach of latency to end"
-			o.evidence.Verdict.Reason, o.evidence.Ramp.What = v1alpha1.ReasonBreach, "the breach to end"
-		}, "Degraded: waiting for the breach of latency to end"},
-		"nothing is left to do": {func(o *observation) {
-			o.evidence = nil
-			condition(o).Type, condition(o).Reason, condition(o).Message = v1alpha1.ConditionReady, v1alpha1.ReasonPromoted, "done"
-		}, "Promoted: done"},
+		"almost proven": {func(o *observation) { o.evidence.Comparison.Evidence = 19.99 },
+			"evidence of it is 19; it takes 20 or more"},
+		"proven": {func(o *observation) { o.evidence.Comparison.Evidence = 20 },
+			"proven (20 of 20)"},
+		"far beyond": {func(o *observation) { o.evidence.Comparison.Evidence = 1e9 },
+			"proven (over 100 of 20)"},
+		"waits": {func(o *observation) {
+			o.evidence.Comparison.Evidence = 92.4
+			o.evidence.Comparison.Waits = "5 bad requests of the canary at this share; there have been 4"
+		}, "proven (92 of 20); awaits 5 bad requests of the canary at this share; there have been 4"},
+		"before the first window": {func(o *observation) { o.evidence.Comparison.Through = nil },
+			"not compared yet"},
+		"the canary has all traffic": {func(o *observation) {
+			o.evidence.Comparison = nil
+			desired(o, "100")
+		}, "not compared: the canary has all traffic"},
+		"before the rollout": {func(o *observation) { o.rollout = nil },
+			"not compared yet"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := watched(t)
 			test.change(seen)
-			if got := seen.doing(seen.rollout.Status.Share.ConfirmedAt.Add(5 * time.Second)); got != test.want {
+			if got := seen.comparison(); got != test.want {
 				t.Errorf("got  %q\nwant %q", got, test.want)
 			}
 		})
+	}
+}
+
+// TestAfterARollback: the canary has no traffic then, and what was seen of it stays.
+func TestAfterARollback(t *testing.T) {
+	const why = "latency: 5 of 5 requests took longer than 1.5s"
+	seen := watched(t)
+	seen.evidenceSeen(seen.evidence)
+	seen.evidenceSeen(&live.Document{Attempt: 1})
+	seen.quality = [2]quality{{requests: 1240, p99: 0.005}, {requests: 4, p99: 0.005}}
+	status := &seen.rollout.Status
+	status.Phase, status.OutcomeMessage = v1alpha1.PhaseRolledBack, why
+	status.Share, status.Stage = v1alpha1.ShareStatus{Desired: new(v1alpha1.Percent("0"))}, nil
+	status.Verdict = &v1alpha1.VerdictStatus{State: v1alpha1.VerdictUnhealthy, Reason: v1alpha1.ReasonBreach, Message: "5 of 5 requests took longer than 1.5s"}
+	status.Conditions = []metav1.Condition{{
+		Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonUnhealthy,
+		Message: "rolled back: " + why + ". Set another revision, or give the retry command",
+	}}
+	want := map[string]string{
+		"gateway": "not measured yet",
+		"stable":  "1240 requests in 5s,   0.0 % failed, p99    5 ms (Prometheus)",
+		"canary":  "last 3s: 8 requests,  25.0 % failed, p99 2970 ms, 8 over 1.5s",
+		"worse?":  "evidence of it was 2.2; it takes 20 or more",
+		"verdict": "Unhealthy: 5 of 5 requests took longer than 1.5s",
+		"now":     "Unhealthy: rolled back. Set another revision, or give the retry command",
+	}
+	if diff := cmp.Diff(want, texts(seen)); diff != "" {
+		t.Errorf("facts (-want +got):\n%s", diff)
+	}
+	status.Verdict.Reason = v1alpha1.ReasonWorseThanStable
+	if got, want := seen.comparison(), "proven: that is why the canary was rolled back"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	seen.last, status.Verdict = nil, nil
+	if got, want := seen.comparison(), "not compared"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := seen.numbers(&screen{}, canary), "   4 requests in 5s,   0.0 % failed, p99    5 ms (Prometheus)"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
@@ -146,12 +199,19 @@ func TestLongTextsFit(t *testing.T) {
 	height := len(seen.frame(&screen{}))
 	seen.evidence.Verdict.Message = strings.Repeat("twelve words ", 40)
 	seen.evidence.Ramp.What = strings.Repeat("and so on ", 40)
+	seen.evidence.Comparison.Evidence, seen.evidence.Comparison.Waits = 1000, strings.Repeat("more and more ", 20)
+	many := &live.Numbers{Requests: 123456, Errors: 123456, Slow: new(123456.0), QuantileSeconds: new(1234.5)}
+	seen.evidence.Evaluations = append(seen.evidence.Evaluations, live.Evaluation{Stable: many, Canary: many})
 	frame := seen.frame(&screen{})
 	if len(frame) != height {
 		t.Errorf("the block has %d lines, and %d with long texts", height, len(frame))
 	}
 	if !strings.HasSuffix(frame[len(frame)-1], "…") {
 		t.Errorf("the last line does not show that it is cut: %q", frame[len(frame)-1])
+	}
+	width, _ := (&screen{}).size()
+	for i, line := range frame {
+		frame[i] = cut(line, width) // as it is drawn
 	}
 	for _, line := range append(frame, seen.lines()...) {
 		if n := utf8.RuneCountInString(line); n > defaultWidth {

@@ -44,9 +44,9 @@ func get(ctx context.Context, gatewayURL, host string) (int, error) {
 	return resp.StatusCode, resp.Body.Close()
 }
 
-// sendLoad sends a steady load to the gateway until ctx ends, and counts answers
-// as a client sees them.
-func sendLoad(ctx context.Context, gatewayURL string, s scenario, seen *observation) error {
+// sendLoad sends a steady load to the gateway until ctx ends, and tells each answer as
+// a client sees it.
+func sendLoad(ctx context.Context, gatewayURL string, s scenario, each func(answer)) error {
 	targeter := vegeta.NewStaticTargeter(vegeta.Target{
 		Method: http.MethodGet, URL: gatewayURL + answersPath,
 		Header: http.Header{"Host": []string{s.host()}},
@@ -56,15 +56,15 @@ func sendLoad(ctx context.Context, gatewayURL string, s scenario, seen *observat
 		vegeta.Connections(64), vegeta.Workers(8), vegeta.MaxWorkers(256),
 		vegeta.Timeout(requestTimeout), vegeta.MaxBody(4096),
 	)
-	// The duration is a second bound, should the first fail.
-	results := attacker.Attack(targeter, vegeta.Rate{Freq: requestsPerSecond, Per: time.Second}, scenarioTimeout+time.Minute, "")
+	const untilStopped = 0
+	results := attacker.Attack(targeter, vegeta.Rate{Freq: requestsPerSecond, Per: time.Second}, untilStopped, "")
 	release := context.AfterFunc(ctx, func() { attacker.Stop() })
 	defer release()
 	for r := range results {
-		seen.answer(classify(r, s))
+		each(classify(r, s))
 	}
 	if ctx.Err() == nil {
-		return fmt.Errorf("the load ended before the scenario of %s did", s.name)
+		return fmt.Errorf("the load of %s ended by itself", s.name)
 	}
 	return nil
 }
@@ -76,6 +76,8 @@ type answer struct {
 	known bool
 	// failed is any answer but a success.
 	failed bool
+	// refused is an answer of 4xx, which is no error of the service.
+	refused bool
 	// lost says why there was no answer at all.
 	lost string
 }
@@ -85,6 +87,7 @@ func classify(r *vegeta.Result, s scenario) answer {
 		return answer{failed: true, lost: r.Error}
 	}
 	a := answer{failed: r.Code >= http.StatusBadRequest}
+	a.refused = a.failed && r.Code < http.StatusInternalServerError
 	var info struct {
 		Message string `json:"message"`
 	}

@@ -88,7 +88,7 @@ func parseFlags(args []string, errOut io.Writer) (options, error) {
 	flags.SetOutput(errOut)
 	flags.StringVar(&opts.binDir, "bin", "bin", "`directory` with the binaries (make demo builds them)")
 	flags.StringVar(&opts.scenario, "scenario", everyScenario, "what to show: good, bad, slow or "+everyScenario)
-	flags.BoolVar(&opts.keep, "keep", false, "leave everything running afterwards, to look around with kubectl")
+	flags.BoolVar(&opts.keep, "keep", false, "leave everything running afterwards, the load too, to look around with kubectl")
 	flags.Usage = func() {
 		fmt.Fprintf(errOut, usage, requestsPerSecond)
 		flags.PrintDefaults()
@@ -158,21 +158,22 @@ func demo(interrupted context.Context, opts options, screen *screen) (err error)
 	if err != nil {
 		return because(watched, err)
 	}
-	err = because(watched, play(watched, bed, manager, screen, scenarios))
+	results, err := play(watched, bed, manager, screen, scenarios)
+	err = because(watched, err)
 	screen.say("%s", screen.dim(fmt.Sprintf("  The whole took %s.", clock(time.Since(began)))))
 	if opts.keep && !errors.Is(err, errInterrupted) {
-		lookAround(interrupted, bed, manager, scenarios[0], opts, screen, err)
+		lookAround(interrupted, bed, manager, scenarios[0], results, opts, screen, err)
 	}
 	return err
 }
 
-func play(ctx context.Context, bed *testbed.Bed, manager *testbed.Manager, screen *screen, scenarios []scenario) error {
+func play(ctx context.Context, bed *testbed.Bed, manager *testbed.Manager, screen *screen, scenarios []scenario) ([]*result, error) {
 	var results []*result
 	var failures []error
 	for _, s := range scenarios {
 		r, err := perform(ctx, bed, manager, screen, s)
 		if err != nil {
-			return fmt.Errorf("scenario %s: %w", s.key, err)
+			return results, fmt.Errorf("scenario %s: %w", s.key, err)
 		}
 		results = append(results, r)
 		for _, problem := range r.problems {
@@ -180,7 +181,7 @@ func play(ctx context.Context, bed *testbed.Bed, manager *testbed.Manager, scree
 		}
 	}
 	screen.report(results)
-	return errors.Join(failures...)
+	return results, errors.Join(failures...)
 }
 
 // finish stops the bed. Its logs stay where something went wrong.

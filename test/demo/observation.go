@@ -50,6 +50,7 @@ type entry struct {
 type clientCount struct {
 	answered [2]int // successes by track
 	failed   int
+	refused  int // of those, by an answer of 4xx
 	lost     int
 	whyLost  string // the first reason
 }
@@ -70,9 +71,10 @@ type observation struct {
 	entries []entry
 	samples []sample
 	quality [2]quality
-	// evidence is what the manager gathers at present, nil if it gathers none, and
-	// evaluated whether it has shown an evaluation of both tracks.
+	// evidence is what the manager gathers at present, nil if it gathers none, last the
+	// newest with an evaluation, and evaluated whether there was one of both tracks.
 	evidence  *live.Document
+	last      *live.Document
 	evaluated bool
 	// slowestStable is stable's worst p99 so far, in seconds.
 	slowestStable float64
@@ -84,7 +86,7 @@ type observation struct {
 }
 
 func newObservation(s scenario, screen *screen) *observation {
-	unknown := quality{errorPercent: math.NaN(), p99: math.NaN()}
+	unknown := quality{requests: math.NaN(), errorPercent: math.NaN(), p99: math.NaN()}
 	return &observation{
 		scenario: s, screen: screen, began: time.Now(), ended: make(chan struct{}),
 		quality: [2]quality{unknown, unknown},
@@ -103,6 +105,9 @@ func (o *observation) answer(a answer) {
 		o.client.failed++
 	case a.failed:
 		o.client.failed++
+		if a.refused {
+			o.client.refused++
+		}
 	case a.known:
 		o.client.answered[a.by]++
 	default:
@@ -130,8 +135,8 @@ func (o *observation) evidenceSeen(d *live.Document) {
 	defer o.mu.Unlock()
 	o.evidence = d
 	if d != nil && len(d.Evaluations) > 0 {
-		last := d.Evaluations[len(d.Evaluations)-1]
-		o.evaluated = o.evaluated || last.Stable != nil && last.Canary != nil
+		o.last = d
+		o.evaluated = o.evaluated || newest(d, stable) != nil && newest(d, canary) != nil
 	}
 }
 
@@ -160,12 +165,22 @@ func (o *observation) rolloutSeen(version uint64, rollout *v1alpha1.WeightedRoll
 		}
 	}
 	if before != nil && before.Status.Phase != rollout.Status.Phase {
-		o.screen.say("%s", o.changeLine("phase  "+string(rollout.Status.Phase)))
+		for _, line := range beside(o.changeLine("phase  "), phaseText(&rollout.Status), defaultWidth-1) {
+			o.screen.say("%s", line)
+		}
 	}
 	if o.endedAt.IsZero() && isEnd(rollout.Status.Phase) {
 		o.endedAt = time.Now()
 		close(o.ended)
 	}
+}
+
+// phaseText is a phase, and why the rollout came to it if that is a rollback.
+func phaseText(status *v1alpha1.WeightedRolloutStatus) string {
+	if status.Phase == v1alpha1.PhaseRolledBack && status.OutcomeMessage != "" {
+		return string(status.Phase) + ": " + status.OutcomeMessage
+	}
+	return string(status.Phase)
 }
 
 func isEnd(phase v1alpha1.Phase) bool {

@@ -19,6 +19,7 @@ const (
 
 // quality is what Prometheus says of a track: NaN where it has nothing to say.
 type quality struct {
+	requests     float64 // in qualityWindow, about
 	errorPercent float64
 	p99          float64 // seconds
 }
@@ -37,12 +38,14 @@ func readQuality(ctx context.Context, url string, s scenario, seen *observation)
 		` / sum by (service) (rate(traefik_service_requests_total{%[1]s}[%[2]s]))`, services, qualityWindow)
 	p99Query := fmt.Sprintf(`histogram_quantile(0.99, sum by (service, le) (rate(traefik_service_request_duration_seconds_bucket{%s}[%s])))`,
 		services, qualityWindow)
+	requestsQuery := fmt.Sprintf(`sum by (service) (increase(traefik_service_requests_total{%s}[%s]))`, services, qualityWindow)
 	for {
+		requests := ask(ctx, api, s, requestsQuery)
 		errorPercents := ask(ctx, api, s, errorQuery)
 		p99s := ask(ctx, api, s, p99Query)
 		var both [2]quality
 		for _, t := range tracks {
-			both[t] = quality{errorPercent: errorPercents[t], p99: p99s[t]}
+			both[t] = quality{requests: requests[t], errorPercent: errorPercents[t], p99: p99s[t]}
 		}
 		seen.judgeQuality(both)
 		if !rest(ctx, qualityInterval) {

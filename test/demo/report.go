@@ -1,16 +1,11 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
 	"strings"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
-	"github.com/weightedrollout/weightedrollout/internal/live"
-	"github.com/weightedrollout/weightedrollout/test/testbed"
 )
 
 // outcome is the line that closes a scenario.
@@ -37,6 +32,9 @@ func (s *screen) report(results []*result) {
 		s.say("  at the gateway  stable %6.0f requests, %4.0f errors", r.gateway.tracks[stable].requests, r.gateway.tracks[stable].errors)
 		s.say("                  canary %6.0f requests, %4.0f errors", r.gateway.tracks[canary].requests, r.gateway.tracks[canary].errors)
 		s.say("  at the client   %s", clientLine(r.client))
+		if line := refusedLine(r); line != "" {
+			s.say("                  %s", line)
+		}
 		if r.phase == v1alpha1.PhaseRolledBack {
 			s.say("  the %s canary had traffic for %.1fs, at most %s of it", r.scenario.key, r.exposed.Seconds(), percent(r.highest))
 		}
@@ -75,37 +73,12 @@ func clientLine(c clientCount) string {
 	return fmt.Sprintf("%d requests, %d failed (%.2f %%)", c.total(), c.failed, rate)
 }
 
-// lookAround leaves everything running until the user has seen enough.
-func lookAround(interrupted context.Context, bed *testbed.Bed, manager *testbed.Manager, shown scenario, opts options, screen *screen, err error) {
-	if interrupted.Err() != nil || bed.Err() != nil {
-		return
+// refusedLine says why a client saw more failures than the gateway counted errors;
+// empty if it did not.
+func refusedLine(r *result) string {
+	errors := r.gateway.tracks[stable].errors + r.gateway.tracks[canary].errors
+	if r.client.refused == 0 || errors >= float64(r.client.failed) {
+		return ""
 	}
-	kubectl, absErr := filepath.Abs(filepath.Join(opts.binDir, "kubectl"))
-	if absErr != nil {
-		kubectl = "kubectl"
-	}
-	if err != nil {
-		screen.say("%s", screen.red(err.Error()))
-	}
-	name := shown.name
-	screen.print("", "Everything but the load goes on until Ctrl-C. In another terminal:", "",
-		"  export KUBECONFIG="+bed.Kubeconfig,
-		"  alias k="+kubectl,
-		"  k get wr -A",
-		"  k describe wr -n "+namespace+" "+name,
-		"  k events -n "+namespace,
-		"  k get httproute -n "+namespace+" "+name+" -o yaml", "",
-		"  gateway     "+bed.Gateway.URL,
-		"              curl -H 'Host: "+name+".shop.example' "+bed.Gateway.URL+answersPath,
-		"  its metrics "+bed.Gateway.MetricsURL,
-		"  evidence    curl -sk -H 'Authorization: Bearer "+bed.EvidenceToken()+"' \\",
-		"                https://"+manager.MetricsAddress+live.Prefix+namespace+"/"+name,
-		"  prometheus  "+bed.Prometheus.URL,
-		"  logs        "+bed.LogDir(), "")
-	watched, release := bed.Context(interrupted)
-	defer release()
-	<-watched.Done()
-	if cause := context.Cause(watched); !errors.Is(cause, errInterrupted) {
-		screen.print(cause.Error())
-	}
+	return fmt.Sprintf("%d of those were answers of 4xx, which do not count", r.client.refused)
 }

@@ -134,7 +134,7 @@ func observe(ctx context.Context, bed *testbed.Bed, manager *testbed.Manager, sc
 	over, stop := context.WithCancel(ctx)
 	defer stop()
 	group, running := errgroup.WithContext(over)
-	group.Go(func() error { return sendLoad(running, bed.Gateway.URL, s, seen) })
+	group.Go(func() error { return sendLoad(running, bed.Gateway.URL, s, seen.answer) })
 	group.Go(func() error { return countAtGateway(running, bed.Gateway.MetricsURL, s, seen) })
 	group.Go(func() error { return readQuality(running, bed.Prometheus.URL, s, seen) })
 	group.Go(func() error { return readEvidence(running, manager, bed.EvidenceToken(), s, seen) })

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 )
@@ -52,25 +53,33 @@ func (o *observation) facts(s *screen) []fact {
 		{"gateway", o.measuredShare(), 1},
 		{"stable", o.numbers(s, stable), 1},
 		{"canary", o.numbers(s, canary), 1},
-		{"worse?", o.comparison(), 1},
+		{"worse?", o.comparison(), 2},
 		{"verdict", o.verdict(s), 3},
 		{"now", o.doing(time.Now()), 3},
 	}
 }
 
-// block writes a text beside its label in always the same number of lines, so
-// that what is below does not jump. A text that is longer ends in an ellipsis.
-func block(label, text string, height, width int) []string {
+// beside writes a text beside its label, in as many lines as it takes.
+func beside(label, text string, width int) []string {
 	lines := wrap(text, width-len(label))
-	if len(lines) > height {
-		lines[height-1] = cut(lines[height-1], width-len(label)-1) + "…"
-	}
-	lines = append(lines, make([]string, height)...)[:height]
 	for i := range lines {
 		lines[i] = label + lines[i]
 		label = strings.Repeat(" ", len(label))
 	}
 	return lines
+}
+
+// block writes a text beside its label in always the same number of lines, so
+// that what is below does not jump. A text that is longer ends in an ellipsis.
+func block(label, text string, height, width int) []string {
+	lines := beside(label, text, width)
+	if len(lines) > height {
+		lines[height-1] = cut(lines[height-1], width-1) + "…"
+	}
+	for len(lines) < height {
+		lines = append(lines, strings.Repeat(" ", len(label)))
+	}
+	return lines[:height]
 }
 
 // lines is the same for where nothing can be redrawn.
@@ -85,14 +94,11 @@ func (o *observation) lines() []string {
 			continue
 		}
 		label := fmt.Sprintf("%s%-9s", indent, f.label)
-		text := []string{f.text}
-		if f.height > 1 {
-			text = wrap(f.text, defaultWidth-len(label))
+		if f.height == 1 && utf8.RuneCountInString(label+f.text) <= defaultWidth {
+			lines = append(lines, label+f.text)
+			continue
 		}
-		for _, line := range text {
-			lines = append(lines, label+line)
-			label = strings.Repeat(" ", len(label))
-		}
+		lines = append(lines, beside(label, f.text, defaultWidth)...)
 	}
 	return lines
 }
@@ -146,12 +152,7 @@ func (o *observation) weightBar(s *screen) string {
 }
 
 func (o *observation) measuredShare() string {
-	n := len(o.samples)
-	if n == 0 {
-		return "not measured yet"
-	}
-	last := o.samples[n-1]
-	counted, ok := between(o.samples, last.at.Add(-recent), last.at)
+	counted, ok := o.recently()
 	total := counted.tracks[stable].requests + counted.tracks[canary].requests
 	if !ok || total == 0 {
 		return "not measured yet"
@@ -159,14 +160,24 @@ func (o *observation) measuredShare() string {
 	return fmt.Sprintf("%.1f %% of %.0f requests went to the canary", counted.share(), total)
 }
 
-// describe is what Prometheus says, in the words for an evaluation.
+// recently is what the gateway counted just before. It is false if that is not known.
+func (o *observation) recently() (sample, bool) {
+	n := len(o.samples)
+	if n == 0 {
+		return sample{}, false
+	}
+	last := o.samples[n-1]
+	return between(o.samples, last.at.Add(-recent), last.at)
+}
+
+// known says that Prometheus has counted requests.
+func (q quality) known() bool { return !math.IsNaN(q.errorPercent) }
+
+// describe is what Prometheus says, in the words for an evaluation, which it is none of.
 func (q quality) describe(s *screen) string {
-	if math.IsNaN(q.errorPercent) {
-		return s.dim(" no requests")
+	text := fmt.Sprintf("%4.0f requests in %s, %s", q.requests, qualityWindow, s.failed(q.errorPercent))
+	if !math.IsNaN(q.p99) {
+		text += fmt.Sprintf(", p99 %7s", fmt.Sprintf("%.0f ms", 1000*q.p99))
 	}
-	text := " all requests in " + qualityWindow + ", " + s.failed(q.errorPercent)
-	if math.IsNaN(q.p99) {
-		return text
-	}
-	return fmt.Sprintf("%s, p99 %7s", text, fmt.Sprintf("%.0f ms", 1000*q.p99))
+	return text + " (Prometheus)"
 }
