@@ -27,14 +27,7 @@ func counted(reach time.Duration, of func(backend string, end time.Time) counts)
 		window := windowOf(query)
 		var out []series
 		line := func(value func(time.Time) float64, labels ...string) {
-			s := series{Metric: map[string]string{}}
-			for i := 0; i < len(labels); i += 2 {
-				s.Metric[labels[i]] = labels[i+1]
-			}
-			for _, at := range steps(r.Form) {
-				s.Values = append(s.Values, sample{at, value(at)})
-			}
-			out = append(out, s)
+			out = append(out, lineOf(r.Form, value, labels))
 		}
 		for _, name := range backendNames(query) {
 			if strings.Contains(query, "_bucket") {

@@ -89,14 +89,7 @@ func traffic(requests, errors float64) http.HandlerFunc {
 		query := r.Form.Get("query")
 		var out []series
 		line := func(value func(time.Time) float64, labels ...string) {
-			s := series{Metric: map[string]string{}}
-			for i := 0; i < len(labels); i += 2 {
-				s.Metric[labels[i]] = labels[i+1]
-			}
-			for _, at := range steps(r.Form) {
-				s.Values = append(s.Values, sample{at, value(at)})
-			}
-			out = append(out, s)
+			out = append(out, lineOf(r.Form, value, labels))
 		}
 		constant := func(v float64) func(time.Time) float64 { return func(time.Time) float64 { return v } }
 		buckets, window := strings.Contains(query, "_bucket"), windowOf(query)
@@ -115,6 +108,19 @@ func traffic(requests, errors float64) http.HandlerFunc {
 		}
 		writeMatrix(w, out)
 	}
+}
+
+// lineOf returns a series with a value at every step that a form asks for. The labels are
+// names and values in turn.
+func lineOf(form url.Values, value func(at time.Time) float64, labels []string) series {
+	s := series{Metric: map[string]string{}}
+	for i := 0; i < len(labels); i += 2 {
+		s.Metric[labels[i]] = labels[i+1]
+	}
+	for _, at := range steps(form) {
+		s.Values = append(s.Values, sample{at, value(at)})
+	}
+	return s
 }
 
 func writeMatrix(w http.ResponseWriter, lines []series) {
