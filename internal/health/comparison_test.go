@@ -341,8 +341,9 @@ func TestImportance(t *testing.T) {
 	}
 }
 
-// TestHalfTheLimitIsNoRollback: a true error rate of half the limit, at 100 requests
-// a window, does not roll back.
+// TestHalfTheLimitIsNoRollback: a true error rate of half the limit, at 100 requests a
+// window, does not roll back. How seldom is for make bench-health to say, with a thousand
+// runs; here one of forty would already be too many to be chance.
 func TestHalfTheLimitIsNoRollback(t *testing.T) {
 	const runs, ticks = 40, 5 * 60 * 4
 	c := errorsOnly()
@@ -372,8 +373,7 @@ func TestHalfTheLimitIsNoRollback(t *testing.T) {
 			}
 		}
 	}
-	// make bench-health plays a thousand, of which fewer than one in a hundred are.
-	if rolledBack > 1 {
+	if rolledBack > 0 {
 		t.Errorf("%d of %d runs of five hours were rolled back", rolledBack, runs)
 	}
 }
