@@ -25,18 +25,22 @@ const (
 	VerbApprove Verb = "approve"
 	// VerbPromote ends the soaks and approvals of an attempt, but skips no gate.
 	VerbPromote Verb = "promote"
+	// VerbSkip ends the present soak, approval or window of a stage, but skips no gate. It
+	// is bound to the stage.
+	VerbSkip Verb = "skip"
 	// VerbRetry starts a new attempt after a rollback.
 	VerbRetry Verb = "retry"
 	// VerbFinish says that stable has been updated: the share ramps back to it.
 	VerbFinish Verb = "finish"
 	// VerbResume goes on after onUnhealthy.action Pause has stopped the rollout. Soak
-	// and evidence start again at the share where it was stopped.
+	// and evidence start again at the share where it was stopped. After another writer of
+	// the weights has been put right, it goes on as well.
 	VerbResume Verb = "resume"
 )
 
 // Command is an order to a rollout, written as JSON into CommandAnnotation. Each
-// new id is one order. It is bound to an attempt, and approve to a stage, so that
-// an old order never opens a later gate.
+// new id is one order. It is bound to an attempt, and approve and skip to a stage,
+// so that an old order never opens a later gate.
 type Command struct {
 	// ID tells two orders apart: any text that has not been used before.
 	ID string `json:"id"`
@@ -44,6 +48,6 @@ type Command struct {
 	Verb Verb `json:"verb"`
 	// Attempt is the value of status.attempt that the order is meant for.
 	Attempt int64 `json:"attempt"`
-	// Stage is the value of status.stage.index that an approve is meant for.
+	// Stage is the value of status.stage.index that an approve or skip is meant for.
 	Stage *int32 `json:"stage,omitempty"`
 }

@@ -19,6 +19,9 @@ const (
 	// ConditionPaused is True while spec.paused, or onUnhealthy.action Pause, holds the
 	// rollout.
 	ConditionPaused = "Paused"
+	// ConditionTrafficMatchesWeights says whether the requests that the gateway counts
+	// for the two Services are divided as the weights say.
+	ConditionTrafficMatchesWeights = "TrafficMatchesWeights"
 )
 
 // Reasons of Reconciling: what is being done or awaited.
@@ -47,6 +50,15 @@ const (
 	ReasonAwaitingApproval = "AwaitingApproval"
 	// ReasonCanaryNotReady: the canary has no ready endpoint; look at its pods.
 	ReasonCanaryNotReady = "CanaryNotReady"
+	// ReasonInsufficientCapacity: the track whose share is to rise has too few ready
+	// replicas for it; the message says how many it has, and how many it needs.
+	ReasonInsufficientCapacity = "InsufficientCapacity"
+	// ReasonOutsideWindow: the share may be raised only in one of plan.windows; the
+	// message says when the next one begins. Say skip or promote not to wait for it.
+	ReasonOutsideWindow = "OutsideWindow"
+	// ReasonUpdatingStable: stable's workload is given the canary's pod template, and
+	// rolls out; look at its pods if that takes long.
+	ReasonUpdatingStable = "UpdatingStable"
 	// ReasonStableNotReady: the updated stable has no ready endpoint, so the traffic
 	// cannot go back to it yet; look at its pods.
 	ReasonStableNotReady = "StableNotReady"
@@ -85,6 +97,23 @@ const (
 	ReasonRouteWriteFailed = "RouteWriteFailed"
 	// ReasonStableUnavailable: stable has no ready endpoint, so no traffic is moved.
 	ReasonStableUnavailable = "StableUnavailable"
+	// ReasonWeightContention: another writer keeps changing the weights, so they are not
+	// raised any more. The message names its field manager: let it leave the weights
+	// alone (docs/gitops.md), and say resume.
+	ReasonWeightContention = "WeightContention"
+	// ReasonWorkloadMissing: a workload that the spec names cannot be read: create it,
+	// correct its name, or allow the controller to read it.
+	ReasonWorkloadMissing = "WorkloadMissing"
+	// ReasonWorkloadWriteFailed: a workload cannot be scaled or updated; the message says
+	// why, and which right is missing.
+	ReasonWorkloadWriteFailed = "WorkloadWriteFailed"
+	// ReasonCapacityLimit: the replicas that the next share needs are more than the
+	// autoscaler's maxReplicas; raise those.
+	ReasonCapacityLimit = "CapacityLimit"
+	// ReasonStableChanged: stable's workload was given the canary's pod template, and was
+	// changed again by another writer: let it keep the template, or say finish once it
+	// runs the revision.
+	ReasonStableChanged = "StableChanged"
 	// ReasonAdoptionAmbiguous: the route gives the canary most of the traffic and there
 	// is no record of why. Say retry to start at 0, or finish if the canary's version
 	// has been proved.
@@ -108,6 +137,9 @@ const (
 	// ReasonRouteNotResolved: a gateway rejected the route or could not resolve its
 	// backends for onUnhealthy.for.
 	ReasonRouteNotResolved = "RouteNotResolved"
+	// ReasonProgressDeadlineExceeded: the rollout came no further for
+	// spec.progressDeadline; the message says what it waited for.
+	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
 	// ReasonSuperseded: another revision took its place.
 	ReasonSuperseded = "Superseded"
 	// ReasonStableRevision: the spec names the revision that stable runs.
@@ -122,6 +154,18 @@ const (
 	ReasonNotAccepted = "NotAccepted"
 	// ReasonNotResolved: a gateway cannot resolve a backend; the message is its own.
 	ReasonNotResolved = "NotResolved"
+)
+
+// Reasons of TrafficMatchesWeights.
+const (
+	// ReasonTrafficMatches: the requests are divided as the weights say, as exactly as
+	// their number can tell.
+	ReasonTrafficMatches = "TrafficMatches"
+	// ReasonTrafficDiffers: the requests are not divided as the weights say; see
+	// `kubectl weightedrollout diagnose`.
+	ReasonTrafficDiffers = "TrafficDiffers"
+	// ReasonTrafficNotMeasured: it cannot be told; the message says why.
+	ReasonTrafficNotMeasured = "TrafficNotMeasured"
 )
 
 // Reasons of a verdict.
@@ -191,6 +235,19 @@ const (
 	ReasonCommandAccepted = "CommandAccepted"
 	// ReasonCommandIgnored: a command did not apply; the message says why.
 	ReasonCommandIgnored = "CommandIgnored"
+	// ReasonPodsReplaced: every pod of the canary was replaced in mid-stage, so that it is
+	// cold.
+	ReasonPodsReplaced = "PodsReplaced"
+	// ReasonStableUndersized: traffic went back to stable, which has fewer ready replicas
+	// than that takes; scale it.
+	ReasonStableUndersized = "StableUndersized"
+	// ReasonSharedPods: the two Services pick the same pods, so that stable's pods get the
+	// canary's traffic; correct their selectors.
+	ReasonSharedPods = "SharedPods"
+	// ReasonScaled: replicas were raised for the next share, or given back.
+	ReasonScaled = "Scaled"
+	// ReasonStableUpdated: stable's workload was given the canary's pod template.
+	ReasonStableUpdated = "StableUpdated"
 	// ReasonMetricsNotVerified: the metrics server's certificate is not verified, since
 	// health.prometheus.tls.insecureSkipVerify is true.
 	ReasonMetricsNotVerified = "MetricsNotVerified"

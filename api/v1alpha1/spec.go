@@ -3,17 +3,20 @@ package v1alpha1
 // WeightedRolloutSpec says which two Services share which routes, by what plan
 // the traffic moves from stable to canary, and what evidence each step needs.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.revision) && size(self.revision) > 0",message="spec.revision is required: name the version that the canary runs, such as \"2.4.1\"; changing it starts a rollout"
-// +kubebuilder:validation:XValidation:rule="has(self.routes) && size(self.routes) > 0",message="spec.routes is required: name the HTTPRoute whose weights are to be managed, as in routes: [{name: checkout}]"
+// +kubebuilder:validation:XValidation:rule="(has(self.revision) && size(self.revision) > 0) || (has(self.canary) && has(self.canary.workload) && (!has(self.canary.workload.kind) || self.canary.workload.kind in ['Deployment', 'StatefulSet']))",message="spec.revision is required: name the version that the canary runs, such as \"2.4.1\"; changing it starts a rollout. Or name the canary's Deployment or StatefulSet in spec.canary.workload, and the revision follows from its pod template"
+// +kubebuilder:validation:XValidation:rule="has(self.routes) && size(self.routes) > 0",message="spec.routes is required: name the HTTPRoute or GRPCRoute whose weights are to be managed, as in routes: [{name: checkout}]"
 // +kubebuilder:validation:XValidation:rule="has(self.stable)",message="spec.stable is required: name the Service and port of the version that serves now"
 // +kubebuilder:validation:XValidation:rule="has(self.canary)",message="spec.canary is required: name the Service and port of the version under test"
 // +kubebuilder:validation:XValidation:rule="has(self.health)",message="spec.health is required: set health.errorRate, health.latency or health.checks, or say health.disabled: true to run without any check"
-// +kubebuilder:validation:XValidation:rule="!has(self.stable) || !has(self.canary) || !has(self.stable.service) || !has(self.canary.service) || self.stable.service != self.canary.service || !has(self.stable.port) || !has(self.canary.port) || self.stable.port != self.canary.port",message="spec.stable and spec.canary name the same Service and port: traffic cannot be divided between a backend and itself; give one of them another Service or port"
+// +kubebuilder:validation:XValidation:rule="!has(self.stable) || !has(self.canary) || !has(self.stable.service) || !has(self.canary.service) || self.stable.service != self.canary.service || (has(self.stable.__namespace__) ? self.stable.__namespace__ : \"\") != (has(self.canary.__namespace__) ? self.canary.__namespace__ : \"\") || !has(self.stable.port) || !has(self.canary.port) || self.stable.port != self.canary.port",message="spec.stable and spec.canary name the same Service and port: traffic cannot be divided between a backend and itself; give one of them another Service or port"
 // +kubebuilder:validation:XValidation:rule="!has(self.health) || (has(self.health.disabled) && self.health.disabled) || !has(self.health.interval) || !self.health.interval.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || duration(self.health.interval) > duration('1h') || !has(self.plan.stages) || self.plan.stages.all(s, !has(s.soak) || !s.soak.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') || duration(s.soak) < duration('1s') || duration(s.soak) >= duration(self.health.interval))",message="the soak of a stage is shorter than spec.health.interval, so the stage would end unmeasured: lengthen plan.stages[].soak or shorten health.interval"
+// +kubebuilder:validation:XValidation:rule="!has(self.canary) || !has(self.canary.capacity) || self.canary.capacity != 'Scale' || (has(self.canary.workload) && has(self.stable) && has(self.stable.workload) && (!has(self.canary.workload.kind) || self.canary.workload.kind in ['Deployment', 'StatefulSet']))",message="canary.capacity Scale needs canary.workload, a Deployment or StatefulSet to be scaled, and stable.workload, whose replicas say how many a share takes: name both, or use capacity Check"
+// +kubebuilder:validation:XValidation:rule="!has(self.promotion) || !has(self.promotion.mode) || self.promotion.mode != 'UpdateStable' || (has(self.canary) && has(self.canary.workload) && has(self.stable) && has(self.stable.workload) && (!has(self.canary.workload.kind) || self.canary.workload.kind in ['Deployment', 'StatefulSet']) && (!has(self.stable.workload.kind) || self.stable.workload.kind in ['Deployment', 'StatefulSet']) && (has(self.canary.workload.name) ? self.canary.workload.name : \"\") != (has(self.stable.workload.name) ? self.stable.workload.name : \"\"))",message="promotion.mode UpdateStable copies the canary's pod template to stable, so stable.workload and canary.workload must name two Deployments or StatefulSets: name both, or use mode Await"
 type WeightedRolloutSpec struct {
 	// revision is the version that the canary runs: an opaque text. Changing it
 	// starts a rollout from the first stage. Setting it to what stable runs
-	// returns all traffic to stable in one write.
+	// returns all traffic to stable in one write. Default: a hash of the pod template
+	// of canary.workload, without what the API server fills in and tools annotate.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Revision string `json:"revision,omitempty"`
@@ -40,18 +43,26 @@ type WeightedRolloutSpec struct {
 
 	// stable is the version that serves now, and gets all traffic back on a rollback.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.stable cannot be changed: delete this WeightedRollout, which gives stable all traffic unless the canary is promoted, and create one for the other Service"
-	Stable *Track `json:"stable,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="(has(self.service) ? self.service : \"\") == (has(oldSelf.service) ? oldSelf.service : \"\") && (has(self.__namespace__) ? self.__namespace__ : \"\") == (has(oldSelf.__namespace__) ? oldSelf.__namespace__ : \"\") && (has(self.port) ? self.port : 0) == (has(oldSelf.port) ? oldSelf.port : 0)",message="service, namespace and port of spec.stable cannot be changed: delete this WeightedRollout, which gives stable all traffic unless the canary is promoted, and create one for the other Service"
+	Stable *StableTrack `json:"stable,omitempty"`
 
 	// canary is the version under test.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.canary cannot be changed: delete this WeightedRollout, which gives stable all traffic unless the canary is promoted, and create one for the other Service"
-	Canary *Track `json:"canary,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="(has(self.service) ? self.service : \"\") == (has(oldSelf.service) ? oldSelf.service : \"\") && (has(self.__namespace__) ? self.__namespace__ : \"\") == (has(oldSelf.__namespace__) ? oldSelf.__namespace__ : \"\") && (has(self.port) ? self.port : 0) == (has(oldSelf.port) ? oldSelf.port : 0)",message="service, namespace and port of spec.canary cannot be changed: delete this WeightedRollout, which gives stable all traffic unless the canary is promoted, and create one for the other Service"
+	Canary *CanaryTrack `json:"canary,omitempty"`
 
 	// plan lists the stages. Default: 1, 5, 10, 20 and 50 percent for 30 minutes each.
 	// +optional
 	// +kubebuilder:default={}
 	Plan Plan `json:"plan,omitempty"`
+
+	// progressDeadline is how long a rollout may wait for something that should have come
+	// by itself (a ready canary, capacity, a gateway's confirmation, requests, evidence)
+	// without having come further than before: from 1s to 720h. It is then rolled back.
+	// Soaks, pauses, approvals, windows and cool-downs do not count. Default: no deadline.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) >= duration('1s') && duration(self) <= duration('720h')",message="progressDeadline must be a duration from 1s to 720h, such as 24h"
+	ProgressDeadline Duration `json:"progressDeadline,omitempty"`
 
 	// ramp limits how fast the share may rise, within a stage and between stages.
 	// +optional
@@ -103,17 +114,21 @@ const (
 )
 
 // RouteKind is a kind of Gateway API route.
-// +kubebuilder:validation:Enum=HTTPRoute
+// +kubebuilder:validation:Enum=HTTPRoute;GRPCRoute
 type RouteKind string
 
-// HTTPRouteKind is the kind of gateway.networking.k8s.io/v1 HTTPRoute.
-const HTTPRouteKind RouteKind = "HTTPRoute"
+const (
+	// HTTPRouteKind is the kind of gateway.networking.k8s.io/v1 HTTPRoute.
+	HTTPRouteKind RouteKind = "HTTPRoute"
+	// GRPCRouteKind is the kind of gateway.networking.k8s.io/v1 GRPCRoute.
+	GRPCRouteKind RouteKind = "GRPCRoute"
+)
 
 // RouteReference names a route in the rollout's own namespace.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.name) && size(self.name) > 0",message="name is required: name the route whose weights are to be managed"
 type RouteReference struct {
-	// kind of the route: HTTPRoute.
+	// kind of the route: HTTPRoute or GRPCRoute. Default: HTTPRoute.
 	// +optional
 	// +kubebuilder:default=HTTPRoute
 	Kind RouteKind `json:"kind,omitempty"`
@@ -134,22 +149,108 @@ type RouteReference struct {
 	RuleNames []string `json:"ruleNames,omitempty"`
 }
 
-// Track is one of the two versions: a Service, and the port by which the routes
-// refer to it.
+// StableTrack is the version that serves now.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.service) && size(self.service) > 0",message="service is required: name the Service that the route's backendRefs refer to"
 // +kubebuilder:validation:XValidation:rule="has(self.port)",message="port is required: give the Service port that the route's backendRefs refer to, such as 8080"
+// +kubebuilder:validation:XValidation:rule="!has(self.workload) || !has(self.__namespace__)",message="workload is looked for in the rollout's own namespace only: remove workload, or namespace"
+type StableTrack struct {
+	Track `json:",inline"`
+
+	// revision is what stable runs, so that going back to it is known as such. Default:
+	// what the last completed rollout left there, or, where both workloads are named,
+	// whatever has the same pod template.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Revision string `json:"revision,omitempty"`
+}
+
+// CanaryTrack is the version under test.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.service) && size(self.service) > 0",message="service is required: name the Service that the route's backendRefs refer to"
+// +kubebuilder:validation:XValidation:rule="has(self.port)",message="port is required: give the Service port that the route's backendRefs refer to, such as 8080"
+// +kubebuilder:validation:XValidation:rule="!has(self.workload) || !has(self.__namespace__)",message="workload is looked for in the rollout's own namespace only: remove workload, or namespace"
+type CanaryTrack struct {
+	Track `json:",inline"`
+
+	// capacity says what is done before a raise about the replicas that it takes, where
+	// both workloads are named. Check waits until the track whose share rises has as
+	// many ready replicas as its next share needs of the replicas that serve all traffic.
+	// Scale sees to it as well: it raises the replicas, or the minReplicas of a
+	// HorizontalPodAutoscaler, and gives back what it took once they are not needed.
+	// Ignore asks for one ready endpoint only. Default: Check.
+	// +optional
+	// +kubebuilder:default=Check
+	Capacity CapacityMode `json:"capacity,omitempty"`
+}
+
+// CapacityMode says what is done about replicas before a raise.
+// +kubebuilder:validation:Enum=Check;Scale;Ignore
+type CapacityMode string
+
+const (
+	// CapacityCheck waits for enough ready replicas.
+	CapacityCheck CapacityMode = "Check"
+	// CapacityScale raises the replicas, and waits for them.
+	CapacityScale CapacityMode = "Scale"
+	// CapacityIgnore asks for one ready endpoint only.
+	CapacityIgnore CapacityMode = "Ignore"
+)
+
+// Track is one of the two versions: a Service, and the port by which the routes
+// refer to it.
 type Track struct {
-	// service is the name of the Service, in the namespace of the rollout.
+	// service is the name of the Service.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Service string `json:"service,omitempty"`
+
+	// namespace of the Service, as the routes' backendRefs have it. In another namespace
+	// than the rollout's a ReferenceGrant must allow the route to refer to the Service:
+	// when it goes, the gateway does not resolve the route, which holds the rollout and
+	// after onUnhealthy.for rolls it back. Default: the namespace of the rollout.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace,omitempty"`
 
 	// port of the Service, 1 to 65535, as the routes' backendRefs have it.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port,omitempty"`
+
+	// workload runs the pods behind the Service, in the namespace of the rollout. Where
+	// both tracks name one, their replicas are compared before each raise (canary.capacity).
+	// +optional
+	Workload *WorkloadReference `json:"workload,omitempty"`
+}
+
+// WorkloadReference names what runs the pods of a track.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.name) && size(self.name) > 0",message="name is required: name the Deployment, StatefulSet or other scalable object that runs the pods"
+// +kubebuilder:validation:XValidation:rule="!has(self.kind) || !(self.kind in ['Deployment', 'StatefulSet']) || !has(self.apiVersion) || self.apiVersion == 'apps/v1'",message="a Deployment or StatefulSet has apiVersion apps/v1: leave apiVersion out"
+type WorkloadReference struct {
+	// apiVersion of the workload. Default: apps/v1.
+	// +optional
+	// +kubebuilder:default="apps/v1"
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?v[0-9][a-z0-9]*$')",message="apiVersion must be a group and version, such as apps/v1"
+	APIVersion string `json:"apiVersion,omitempty"`
+
+	// kind is Deployment, StatefulSet, or any kind with a scale subresource, whose
+	// replicas can then be read, but neither its pod template nor be changed.
+	// Default: Deployment.
+	// +optional
+	// +kubebuilder:default=Deployment
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Z][A-Za-z0-9]*$')",message="kind must be the name of a kind, such as Deployment"
+	Kind string `json:"kind,omitempty"`
+
+	// name of the workload.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
 }
 
 // Plan lists the stages of a rollout.
@@ -163,7 +264,55 @@ type Plan struct {
 	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="plan.stages is empty: give at least one stage, as in [{weight: 10, soak: 30m}], or leave it out for the default plan of 1, 5, 10, 20 and 50 percent"
 	// +kubebuilder:validation:XValidation:rule="self.exists(s, !has(s.weight) || (type(s.weight) == string && !s.weight.matches('^(100([.]0{1,2})?|[0-9]{1,2}([.][0-9]{1,2})?)$'))) || (self.map(s, double(s.weight)).isSorted() && self.all(s, self.exists_one(t, double(t.weight) == double(s.weight))))",message="the weights of plan.stages must rise strictly from stage to stage: put them in rising order and remove repeated ones"
 	Stages []Stage `json:"stages,omitempty"`
+
+	// windows lists up to 16 times of the week in which the canary's share may be raised.
+	// Outside of them it is held, and a rollback still happens. Default: any time.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	Windows []Window `json:"windows,omitempty"`
 }
+
+// Window is a time of the week, by the clock on the wall of a time zone. It belongs to
+// the day on which it begins: a window from 22:00 to 06:00 ends on the next day.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.from) ? self.from : '00:00') != (has(self.to) ? self.to : '24:00') || (has(self.from) && self.from == '24:00')",message="from and to of a window are the same, which leaves no time in it: leave both out for the whole day"
+type Window struct {
+	// days of the week on which the window begins: Mon, Tue, Wed, Thu, Fri, Sat, Sun.
+	// Default: every day.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=7
+	Days []Day `json:"days,omitempty"`
+
+	// from is when the window begins, from "00:00" to "23:59". A time that the clock
+	// skips in spring is taken as the moment of the change. Default: "00:00".
+	// +optional
+	// +kubebuilder:default="00:00"
+	// +kubebuilder:validation:MaxLength=5
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([01][0-9]|2[0-3]):[0-5][0-9]$')",message="from must be a time of day from \"00:00\" to \"23:59\", such as \"09:00\""
+	From string `json:"from,omitempty"`
+
+	// to is when the window ends, from "00:00" to "24:00"; before from, it is on the next
+	// day. Default: "24:00".
+	// +optional
+	// +kubebuilder:default="24:00"
+	// +kubebuilder:validation:MaxLength=5
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$')",message="to must be a time of day from \"00:00\" to \"24:00\", such as \"17:00\""
+	To string `json:"to,omitempty"`
+
+	// timeZone is a name of the IANA time zone database, such as Europe/Berlin.
+	// Default: UTC.
+	// +optional
+	// +kubebuilder:default=UTC
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$') && self != 'Local'",message="timeZone must be a name of the IANA time zone database, such as Europe/Berlin or UTC"
+	TimeZone string `json:"timeZone,omitempty"`
+}
+
+// Day is a day of the week.
+// +kubebuilder:validation:Enum=Mon;Tue;Wed;Thu;Fri;Sat;Sun
+type Day string
 
 // Stage is one entry of the plan: a share of the traffic for the canary, and how
 // long it must hold.
@@ -312,16 +461,23 @@ const (
 
 // Promotion says what happens when the canary has passed the whole plan.
 type Promotion struct {
-	// mode is Await: the canary serves everything until a person has updated stable
-	// and says finish, and the share then ramps back to stable.
+	// mode is Await or UpdateStable. With Await the canary serves everything until stable
+	// has been updated: once its workload has the canary's pod template (apart from
+	// labels) and is rolled out, or a person says finish, the share ramps back to stable.
+	// With UpdateStable the controller copies the pod template's spec and annotations to
+	// stable's workload itself. Default: Await.
 	// +optional
 	// +kubebuilder:default=Await
 	Mode PromotionMode `json:"mode,omitempty"`
 }
 
 // PromotionMode is what happens after the last stage.
-// +kubebuilder:validation:Enum=Await
+// +kubebuilder:validation:Enum=Await;UpdateStable
 type PromotionMode string
 
-// PromotionAwait waits for the finish command.
-const PromotionAwait PromotionMode = "Await"
+const (
+	// PromotionAwait waits until stable has been updated.
+	PromotionAwait PromotionMode = "Await"
+	// PromotionUpdateStable updates stable.
+	PromotionUpdateStable PromotionMode = "UpdateStable"
+)

@@ -20,9 +20,15 @@ type WeightedRolloutStatus struct {
 	// +optional
 	Revision string `json:"revision,omitempty"`
 
-	// stableRevision is the revision that stable runs, known since a rollout completed.
+	// stableRevision is the revision that stable runs: what spec.stable.revision says, or
+	// what a rollout has completed since.
 	// +optional
 	StableRevision string `json:"stableRevision,omitempty"`
+
+	// statedStableRevision is the spec.stable.revision that stableRevision was last taken
+	// from.
+	// +optional
+	StatedStableRevision string `json:"statedStableRevision,omitempty"`
 
 	// attempt counts the walks through the plan, from 1. A new revision and a retry
 	// start a new one.
@@ -71,6 +77,29 @@ type WeightedRolloutStatus struct {
 	// +optional
 	Promote bool `json:"promote,omitempty"`
 
+	// progress is set while spec.progressDeadline runs, or has run.
+	// +optional
+	Progress *ProgressStatus `json:"progress,omitempty"`
+
+	// contention is set while another writer keeps changing the weights.
+	// +optional
+	Contention *ContentionStatus `json:"contention,omitempty"`
+
+	// capacity says how many replicas the traffic takes, and what was scaled for it.
+	// +optional
+	Capacity *CapacityStatus `json:"capacity,omitempty"`
+
+	// warmPods are up to 16 pods of the canary, by the beginning of their uid, that have
+	// had traffic. Once none of them is left, the canary is cold.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	WarmPods []string `json:"warmPods,omitempty"`
+
+	// stableUpdate is set once promotion.mode UpdateStable has set out to update stable.
+	// +optional
+	StableUpdate *StableUpdateStatus `json:"stableUpdate,omitempty"`
+
 	// routes says what is known of each route.
 	// +optional
 	// +listType=map
@@ -102,7 +131,8 @@ type WeightedRolloutStatus struct {
 	// +optional
 	NextTransitionTime *metav1.Time `json:"nextTransitionTime,omitempty"`
 
-	// conditions are Ready, Reconciling, Stalled, RouteAccepted, Healthy and Paused.
+	// conditions are Ready, Reconciling, Stalled, RouteAccepted, Healthy, Paused and
+	// TrafficMatchesWeights.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -184,6 +214,10 @@ type StageStatus struct {
 	// +optional
 	StartedAt *metav1.MicroTime `json:"startedAt,omitempty"`
 
+	// skipped is true once a person has said skip in this stage.
+	// +optional
+	Skipped bool `json:"skipped,omitempty"`
+
 	// approved is true once a person has approved leaving this stage.
 	// +optional
 	Approved bool `json:"approved,omitempty"`
@@ -206,7 +240,7 @@ type StageStatus struct {
 
 // WarmupStatus says how far a cold canary has warmed up.
 type WarmupStatus struct {
-	// reason is why the canary is cold: Started, NotReady or Break.
+	// reason is why the canary is cold: Started, NotReady, PodsReplaced or Break.
 	// +optional
 	Reason ColdReason `json:"reason,omitempty"`
 
@@ -228,6 +262,8 @@ const (
 	ColdStarted ColdReason = "Started"
 	// ColdNotReady is the first traffic after the canary was not ready.
 	ColdNotReady ColdReason = "NotReady"
+	// ColdPodsReplaced is the first traffic after every pod of the canary was replaced.
+	ColdPodsReplaced ColdReason = "PodsReplaced"
 	// ColdBreak is the first traffic after a break.
 	ColdBreak ColdReason = "Break"
 )
@@ -264,11 +300,16 @@ type ShareStatus struct {
 	// +optional
 	Desired *Percent `json:"desired,omitempty"`
 
-	// observed is the share that the weights in the routes stood for when this
-	// status was written; the highest, where routes differ. A share that the
+	// observed is the share that the canary had when this status was written: of the
+	// requests since the confirmation, where the gateway counts enough of them, and else
+	// by the weights in the routes; the highest, where routes differ. A share that the
 	// controller writes itself shows here once it is confirmed.
 	// +optional
 	Observed *Percent `json:"observed,omitempty"`
+
+	// observedFrom says where observed comes from: Requests or Weights.
+	// +optional
+	ObservedFrom ShareSource `json:"observedFrom,omitempty"`
 
 	// changedAt is when the desired share was last changed.
 	// +optional
@@ -278,6 +319,104 @@ type ShareStatus struct {
 	// every route. Soaks and evidence count from here. Absent while unconfirmed.
 	// +optional
 	ConfirmedAt *metav1.MicroTime `json:"confirmedAt,omitempty"`
+}
+
+// ShareSource says where an observed share comes from.
+// +kubebuilder:validation:Enum=Requests;Weights
+type ShareSource string
+
+const (
+	// ShareFromRequests is a part of the requests that the gateway has counted.
+	ShareFromRequests ShareSource = "Requests"
+	// ShareFromWeights is what the weights in the routes stand for.
+	ShareFromWeights ShareSource = "Weights"
+)
+
+// ProgressStatus says how far an attempt has come, and how long it has waited since for
+// what should have come by itself.
+type ProgressStatus struct {
+	// highest is the highest share that the track under test has had.
+	// +optional
+	Highest *Percent `json:"highest,omitempty"`
+
+	// waitingSince is since when the deadline runs. Absent while it stands still.
+	// +optional
+	WaitingSince *metav1.MicroTime `json:"waitingSince,omitempty"`
+
+	// waitedFor is how long it has run before.
+	// +optional
+	WaitedFor string `json:"waitedFor,omitempty"`
+}
+
+// ContentionStatus says who else writes the weights.
+type ContentionStatus struct {
+	// manager is the field manager of the other writer, as far as the route names one.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Manager string `json:"manager,omitempty"`
+
+	// count is how often the other writer has changed the weights.
+	Count int32 `json:"count"`
+
+	// at is when it did so last.
+	// +optional
+	At *metav1.MicroTime `json:"at,omitempty"`
+}
+
+// CapacityStatus says how many replicas the traffic takes, and what was scaled for it.
+type CapacityStatus struct {
+	// replicas is the most that the track that serves now has been asked to have, in this
+	// attempt: what all of the traffic takes.
+	// +optional
+	Replicas int32 `json:"replicas,omitempty"`
+
+	// scaled lists what canary.capacity Scale has raised and not yet given back.
+	// +optional
+	// +listType=map
+	// +listMapKey=track
+	// +kubebuilder:validation:MaxItems=2
+	Scaled []ScaledStatus `json:"scaled,omitempty"`
+}
+
+// TrackName is one of the two tracks.
+// +kubebuilder:validation:Enum=Stable;Canary
+type TrackName string
+
+const (
+	// TrackStable is the version that serves now.
+	TrackStable TrackName = "Stable"
+	// TrackCanary is the version under test.
+	TrackCanary TrackName = "Canary"
+)
+
+// ScaledStatus is what was raised for a track.
+type ScaledStatus struct {
+	// track whose workload was scaled.
+	Track TrackName `json:"track"`
+
+	// kind is that of the workload, whose replicas were raised, or
+	// HorizontalPodAutoscaler, whose minReplicas were.
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+
+	// name of the workload or autoscaler.
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// from is what it had before.
+	From int32 `json:"from"`
+
+	// to is what it was set to.
+	To int32 `json:"to"`
+}
+
+// StableUpdateStatus is the intent to update stable.
+type StableUpdateStatus struct {
+	// generation that stable's workload had before.
+	Generation int64 `json:"generation"`
+
+	// at is when it was decided.
+	At metav1.MicroTime `json:"at"`
 }
 
 // RouteStatus is what is known of a route.

@@ -34,7 +34,7 @@ revision: "2.4.1"
 mode: Enforce
 routes: [{kind: HTTPRoute, name: checkout}]
 stable: {service: checkout-stable, port: 8080}
-canary: {service: checkout-canary, port: 8080}
+canary: {service: checkout-canary, port: 8080, capacity: Check}
 plan:
   stages:
   - {weight: 1, soak: 30m, approval: None}
@@ -100,6 +100,29 @@ func TestRejected(t *testing.T) {
 		name, edit  string
 		field, says string
 	}{
+		// The tracks.
+		{"no revision and no workload", `{revision: null}`, "spec", `spec.revision is required: name the version that the canary runs, such as "2.4.1"; changing it starts a rollout. Or name the canary's Deployment or StatefulSet in spec.canary.workload, and the revision follows from its pod template`},
+		{"no revision, and a workload without a template", `{revision: null, canary: {workload: {apiVersion: argoproj.io/v1alpha1, kind: Rollout, name: a}}}`, "spec", `spec.revision is required: name the version that the canary runs, such as "2.4.1"; changing it starts a rollout. Or name the canary's Deployment or StatefulSet in spec.canary.workload, and the revision follows from its pod template`},
+		{"a workload without a name", `{canary: {workload: {kind: Deployment}}}`, "spec.canary.workload", `name is required: name the Deployment, StatefulSet or other scalable object that runs the pods`},
+		{"a Deployment of another group", `{canary: {workload: {apiVersion: extensions/v1beta1, name: a}}}`, "spec.canary.workload", `a Deployment or StatefulSet has apiVersion apps/v1: leave apiVersion out`},
+		{"no apiVersion", `{canary: {workload: {apiVersion: "apps", kind: Rollout, name: a}}}`, "spec.canary.workload.apiVersion", `apiVersion must be a group and version, such as apps/v1`},
+		{"no kind", `{canary: {workload: {kind: deployments, name: a}}}`, "spec.canary.workload.kind", `kind must be the name of a kind, such as Deployment`},
+		{"a workload of another namespace", `{canary: {namespace: other, workload: {name: a}}}`, "spec.canary", `workload is looked for in the rollout's own namespace only: remove workload, or namespace`},
+		{"stable's workload of another namespace", `{stable: {namespace: other, workload: {name: a}}}`, "spec.stable", `workload is looked for in the rollout's own namespace only: remove workload, or namespace`},
+		{"scale one workload", `{canary: {capacity: Scale, workload: {name: a}}}`, "spec", `canary.capacity Scale needs canary.workload, a Deployment or StatefulSet to be scaled, and stable.workload, whose replicas say how many a share takes: name both, or use capacity Check`},
+		{"update stable without workloads", `{promotion: {mode: UpdateStable}}`, "spec", `promotion.mode UpdateStable copies the canary's pod template to stable, so stable.workload and canary.workload must name two Deployments or StatefulSets: name both, or use mode Await`},
+		{"update stable by itself", `{promotion: {mode: UpdateStable}, stable: {workload: {name: a}}, canary: {workload: {name: a}}}`, "spec", `promotion.mode UpdateStable copies the canary's pod template to stable, so stable.workload and canary.workload must name two Deployments or StatefulSets: name both, or use mode Await`},
+		{"no capacity of this kind", `{canary: {capacity: Guess}}`, "spec.canary.capacity", `Unsupported value: "Guess"`},
+		// Times.
+		{"deadline 0s", `{progressDeadline: 0s}`, "spec.progressDeadline", `progressDeadline must be a duration from 1s to 720h, such as 24h`},
+		{"deadline without unit", `{progressDeadline: "24"}`, "spec.progressDeadline", `progressDeadline must be a duration from 1s to 720h, such as 24h`},
+		{"window at 24:00", `{plan: {windows: [{from: "24:00"}]}}`, "spec.plan.windows[0].from", `from must be a time of day from "00:00" to "23:59", such as "09:00"`},
+		{"window to 25:00", `{plan: {windows: [{to: "25:00"}]}}`, "spec.plan.windows[0].to", `to must be a time of day from "00:00" to "24:00", such as "17:00"`},
+		{"window at 9 o'clock", `{plan: {windows: [{from: "9:00"}]}}`, "spec.plan.windows[0].from", `from must be a time of day from "00:00" to "23:59", such as "09:00"`},
+		{"window without time", `{plan: {windows: [{from: "09:00", to: "09:00"}]}}`, "spec.plan.windows[0]", `from and to of a window are the same, which leaves no time in it: leave both out for the whole day`},
+		{"window on a holiday", `{plan: {windows: [{days: [Monday]}]}}`, "spec.plan.windows[0].days[0]", `Unsupported value: "Monday"`},
+		{"window of a path", `{plan: {windows: [{timeZone: ../etc/passwd}]}}`, "spec.plan.windows[0].timeZone", `timeZone must be a name of the IANA time zone database, such as Europe/Berlin or UTC`},
+		{"window of the machine", `{plan: {windows: [{timeZone: Local}]}}`, "spec.plan.windows[0].timeZone", `timeZone must be a name of the IANA time zone database, such as Europe/Berlin or UTC`},
 		// The plan.
 		{"falling weights", `plan: {stages: [{weight: 20}, {weight: 5}]}`, "spec.plan.stages", notRising},
 		{"repeated weights", `plan: {stages: [{weight: 5}, {weight: 5}]}`, "spec.plan.stages", notRising},
@@ -159,12 +182,12 @@ func TestRejected(t *testing.T) {
 		{"revision missing", `revision: null`, "spec", `spec.revision is required: name the version that the canary runs, such as "2.4.1"; changing it starts a rollout`},
 		{"revision empty", `revision: ""`, "spec", `spec.revision is required`},
 		{"revision without quotes", `revision: 2.4`, "spec.revision", `must be of type string: "number"`},
-		{"routes missing", `routes: null`, "spec", `spec.routes is required: name the HTTPRoute whose weights are to be managed, as in routes: [{name: checkout}]`},
+		{"routes missing", `routes: null`, "spec", `spec.routes is required: name the HTTPRoute or GRPCRoute whose weights are to be managed, as in routes: [{name: checkout}]`},
 		{"routes empty", `routes: []`, "spec", `spec.routes is required`},
 		{"route without a name", `routes: [{}]`, "spec.routes[0]", `name is required: name the route whose weights are to be managed`},
 		{"the same route twice", `routes: [{name: a}, {name: a}]`, "spec.routes[1]", `Duplicate value: {"kind":"HTTPRoute","name":"a"}`},
 		{"nine routes", `routes: [{name: a}, {name: b}, {name: c}, {name: d}, {name: e}, {name: f}, {name: g}, {name: h}, {name: i}]`, "spec.routes", `must have at most 8 items`},
-		{"a kind of route that is not supported", `routes: [{kind: GRPCRoute, name: a}]`, "spec.routes[0].kind", `supported values: "HTTPRoute"`},
+		{"a kind of route that is not supported", `routes: [{kind: TCPRoute, name: a}]`, "spec.routes[0].kind", `supported values: "HTTPRoute", "GRPCRoute"`},
 
 		// Health.
 		{"health missing", `health: null`, "spec", `spec.health is required: set health.errorRate, health.latency or health.checks, or say health.disabled: true to run without any check`},
@@ -357,20 +380,20 @@ func TestTracksAndRoutesAreImmutable(t *testing.T) {
 		}
 	})
 	for _, track := range []string{"stable", "canary"} {
-		for field, value := range map[string]any{"service": "another", "port": int64(9090)} {
+		for field, value := range map[string]any{"service": "another", "port": int64(9090), "namespace": "another"} {
 			changed := u.DeepCopy()
 			if err := unstructured.SetNestedField(changed.Object, value, "spec", track, field); err != nil {
 				t.Fatal(err)
 			}
 			got := complaints(t, c.Update(t.Context(), changed, client.DryRunAll))
-			want := "spec." + track + " cannot be changed: delete this WeightedRollout, which gives stable all traffic unless the canary is promoted, and create one for the other Service"
+			want := "service, namespace and port of spec." + track + " cannot be changed: delete this WeightedRollout, which gives stable all traffic unless the canary is promoted, and create one for the other Service"
 			if len(got) != 1 || !strings.HasPrefix(got[0], "spec."+track+": ") || !strings.Contains(got[0], want) {
 				t.Errorf("%s.%s changed: want %q, got\n%s", track, field, want, strings.Join(got, "\n"))
 			}
 		}
 	}
 	changed := u.DeepCopy()
-	changed.Object["spec"] = values(t, edited(t, `{revision: "2.5.0", paused: true, plan: {stages: [{weight: 50}]}}`))
+	changed.Object["spec"] = values(t, edited(t, `{revision: "2.5.0", paused: true, plan: {stages: [{weight: 50}]}, stable: {revision: "2.4.1", workload: {name: a}}, canary: {capacity: Ignore, workload: {name: b}}}`))
 	if err := c.Update(t.Context(), changed, client.DryRunAll); err != nil {
 		t.Errorf("another revision and plan, paused: %v", err)
 	}
