@@ -358,6 +358,10 @@ type ContentionStatus struct {
 	// count is how often the other writer has changed the weights.
 	Count int32 `json:"count"`
 
+	// generation of the route that it wrote last.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
+
 	// at is when it did so last.
 	// +optional
 	At *metav1.MicroTime `json:"at,omitempty"`

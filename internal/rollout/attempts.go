@@ -32,7 +32,7 @@ func unrecorded(d *draft) bool {
 		d.startAttempt()
 	case command == v1alpha1.VerbFinish && !broken:
 		d.status.Attempt = 1
-		d.status.Revision = d.obs.Spec.Revision
+		d.status.Revision = d.obs.revision()
 		d.status.StartedAt = micro(d.now)
 		d.status.Outcome = v1alpha1.OutcomeReturning
 		d.fresh = true
@@ -42,6 +42,9 @@ func unrecorded(d *draft) bool {
 		d.stall(v1alpha1.ReasonInvalidStatus, "status.attempt, status.outcome and status.share.desired do not add up, so the weights are left as they are: give the retry command for attempt %d to start again at 0 percent", d.status.Attempt)
 	case high > adoptable:
 		d.stall(v1alpha1.ReasonAdoptionAmbiguous, "a route gives the canary %s percent and there is no record of why: give the retry command to start at 0 percent, or finish if the canary's version is proved and stable runs it", percent(high))
+	case d.stableRuns(d.obs.revision()) && !d.cannotLower():
+		d.status.Attempt = 1
+		d.stableServes(d.obs.revision())
 	default:
 		d.startAttempt()
 	}
@@ -74,32 +77,40 @@ func (d *draft) open() bool {
 // anotherRevision ends the attempt when the spec names another revision, and
 // starts one for it, unless stable runs that one.
 func anotherRevision(d *draft) bool {
-	next := d.obs.Spec.Revision
+	next := d.obs.revision()
 	if next == d.status.Revision || next == "" || d.cannotLower() {
 		return false
 	}
 	promoted := d.status.Outcome == v1alpha1.OutcomePromoted
 	message := fmt.Sprintf("revision %q took its place", next)
-	if next == d.status.StableRevision {
+	if d.stableRuns(next) {
 		message = fmt.Sprintf("stable runs revision %q", next)
 	}
 	if d.open() {
 		d.record(v1alpha1.OutcomeSuperseded, v1alpha1.ReasonSuperseded, message)
 		d.event(promoted, v1alpha1.ReasonSuperseded, "revision %q at %s percent: %s", d.status.Revision, percent(d.share), message)
 	}
-	if next != d.status.StableRevision {
+	if !d.stableRuns(next) {
 		d.startAttempt()
 		return true
 	}
-	d.status.Outcome, d.status.OutcomeReason, d.status.OutcomeMessage = v1alpha1.OutcomeSuperseded, v1alpha1.ReasonStableRevision, message
-	d.status.Revision = next
+	d.stableServes(next)
+	return true
+}
+
+// stableServes gives stable all traffic, since it runs the revision that the spec names:
+// there is nothing to roll out.
+func (d *draft) stableServes(revision string) {
+	d.status.Outcome, d.status.OutcomeReason = v1alpha1.OutcomeSuperseded, v1alpha1.ReasonStableRevision
+	d.status.OutcomeMessage = clip(fmt.Sprintf("stable runs revision %q", revision))
+	d.status.Revision, d.status.StableRevision = revision, revision
 	d.calm()
+	d.status.Contention = nil
 	d.moved = true
 	if d.setShare(weights.ShareNone) {
 		d.writes = WriteAll
 		d.waitForRoutes()
 	}
-	return true
 }
 
 // ordered carries out the command in the annotation, once.
@@ -108,6 +119,9 @@ func ordered(d *draft) bool {
 	case v1alpha1.VerbApprove:
 		d.status.Stage.Approved = true
 		d.moved = true
+	case v1alpha1.VerbSkip:
+		d.status.Stage.Skipped = true
+		d.moved = true
 	case v1alpha1.VerbPromote:
 		d.status.Promote = true
 		d.moved = true
@@ -115,10 +129,7 @@ func ordered(d *draft) bool {
 		d.startAttempt()
 		return true
 	case v1alpha1.VerbFinish:
-		d.status.Outcome = v1alpha1.OutcomeReturning
-		d.status.Verdict, d.status.Pause = nil, nil
-		d.status.Comparison, d.status.NoDataSince = nil, nil
-		d.fresh, d.moved = true, true
+		d.beginReturn()
 	case v1alpha1.VerbResume:
 		d.resume()
 	}
@@ -153,8 +164,8 @@ func (d *draft) refusal(c v1alpha1.Command) string {
 		return "the revision is rolled back; retry starts it again"
 	}
 	switch c.Verb {
-	case v1alpha1.VerbApprove:
-		return d.refuseApproval(c.Stage)
+	case v1alpha1.VerbApprove, v1alpha1.VerbSkip:
+		return d.refuseForStage(c.Stage)
 	case v1alpha1.VerbPromote:
 		if !d.known || d.status.Outcome != v1alpha1.OutcomeInProgress {
 			return "no plan is under way"
@@ -168,12 +179,12 @@ func (d *draft) refusal(c v1alpha1.Command) string {
 	case v1alpha1.VerbResume:
 		return d.refuseResume()
 	default:
-		return "its verb must be approve, promote, retry, finish or resume"
+		return "its verb must be approve, skip, promote, retry, finish or resume"
 	}
 	return ""
 }
 
-func (d *draft) refuseApproval(stage *int32) string {
+func (d *draft) refuseForStage(stage *int32) string {
 	if !d.known || d.status.Outcome != v1alpha1.OutcomeInProgress || d.status.Stage == nil {
 		return "no stage is under way"
 	}
@@ -205,6 +216,9 @@ func ended(d *draft) bool {
 		return true
 	}
 	d.writes = WriteAll
+	if d.stillContended() {
+		return true
+	}
 	if d.status.Outcome != v1alpha1.OutcomeRolledBack && !d.confirmed() {
 		return invalid(d) || unconfirmed(d)
 	}

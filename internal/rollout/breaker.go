@@ -51,7 +51,7 @@ func (d *draft) breakCount() string {
 func (d *draft) withdraw() {
 	d.status.Promote = false
 	if s := d.status.Stage; s != nil {
-		s.Approved = false
+		s.Approved, s.Skipped = false, false
 	}
 }
 
@@ -110,7 +110,7 @@ func stopped(d *draft) bool {
 
 // resume goes on after a stop, with evidence from now on.
 func (d *draft) resume() {
-	d.status.Pause = nil
+	d.status.Pause, d.status.Contention = nil, nil
 	// Bad news from before is known by now.
 	d.status.Share.ChangedAt = micro(d.now)
 	d.unconfirm()
@@ -123,7 +123,7 @@ func (d *draft) refuseResume() string {
 	switch {
 	case !d.known:
 		return "there is no record of what was stopped"
-	case d.status.Pause != nil:
+	case d.status.Pause != nil || d.contended():
 		return ""
 	case d.obs.Spec.Paused:
 		return "the rollout is held by spec.paused; set it to false"

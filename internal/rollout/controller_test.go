@@ -71,11 +71,12 @@ func (w *world) observeRoute(ref v1alpha1.RouteReference) rollout.Route {
 	}
 	hr := served.stored
 	r.Found, r.UID, r.Generation = true, hr.UID, hr.Generation
-	r.Inspection = route.Inspect(hr, ref.RuleNames, route.Pair{
+	shown := route.FromHTTPRoute(hr)
+	r.Inspection = route.Inspect(shown, ref.RuleNames, route.Pair{
 		Stable: route.Backend{Namespace: "shop", Service: w.object.spec.Stable.Service, Port: w.object.spec.Stable.Port},
 		Canary: route.Backend{Namespace: "shop", Service: w.object.spec.Canary.Service, Port: w.object.spec.Canary.Port},
 	})
-	r.Acceptance = route.Accepted(hr, route.ConfirmGeneration)
+	r.Acceptance = route.Accepted(shown, route.ConfirmGeneration)
 	r.Writer, r.WriteError = served.writer, w.controller.refusals[ref.Name]
 	return r
 }
@@ -211,11 +212,11 @@ func (w *world) patchFor(hr *gatewayv1.HTTPRoute, o rollout.Route, d rollout.Dec
 	var err error
 	switch {
 	case d.Writes == rollout.WriteForget:
-		patch, err = o.Inspection.Release(hr, nil, "web")
+		patch, err = o.Inspection.Release(route.FromHTTPRoute(hr), nil, "web")
 	case d.Writes == rollout.WriteRelease:
-		patch, err = o.Inspection.Release(hr, &d.Share, "web")
+		patch, err = o.Inspection.Release(route.FromHTTPRoute(hr), &d.Share, "web")
 	case d.NeedsWrite(o):
-		patch, err = o.Inspection.Patch(hr, d.Share, "web")
+		patch, err = o.Inspection.Patch(route.FromHTTPRoute(hr), d.Share, "web")
 	}
 	if err != nil {
 		w.tb.Fatalf("compute the patch: %v", err)

@@ -31,15 +31,18 @@ func chain() []policy {
 		canaryUnavailable,
 		unhealthy,
 		silent,
+		overdue,
 		ordered,
 		ended,
 		routeReplaced,
 		trackUnready,
+		podsReplaced,
 		routeUnresolved,
 
 		// Holds: never raises.
 		invalid,
 		planEdited,
+		contention,
 		paused,
 		stopped,
 		unconfirmed,
@@ -70,9 +73,10 @@ func Decide(obs Observation, now time.Time) Decision {
 }
 
 func (d *draft) decision() Decision {
+	d.giveBack()
 	d.writeStatus()
 	return Decision{
-		Status: d.status, Share: d.share, Writes: d.writes, Returning: d.returning(),
+		Status: d.status, Share: d.share, Writes: d.writes, Returning: d.returning(), Scales: d.scales, UpdateStable: d.updates,
 		Bound: d.bound, Events: d.events, NextAt: d.nextAt, Release: d.release,
 	}
 }
@@ -93,6 +97,7 @@ func (d *draft) confirm() {
 	}
 	at := micro(d.now)
 	d.status.Share.ConfirmedAt = at
+	d.noteWarmPods()
 	p := percent(d.share)
 	for i, r := range d.obs.Routes {
 		s := d.routeStatus(i)

@@ -36,6 +36,11 @@ type Decision struct {
 	Writes Writes
 	// Returning is true while stable is the track under test.
 	Returning bool
+	// Scales are replicas to be set, after the status is written.
+	Scales []Scale
+	// UpdateStable asks for stable's workload to be given the canary's pod template, after
+	// the status is written.
+	UpdateStable bool
 	// Events are to be emitted once everything is written.
 	Events []Event
 	// NextAt is when to decide again if nothing happens before; zero if only an

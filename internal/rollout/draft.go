@@ -34,8 +34,12 @@ type draft struct {
 	fresh bool
 	// moved is true once this decision changed the share, the stage or the outcome.
 	moved   bool
+	// calmed is true while a change of the weights by another writer is left as it is.
+	calmed  bool
 	bound   weights.Bound
 	writes  Writes
+	scales  []Scale
+	updates bool
 	release bool
 	events  []Event
 	nextAt  time.Time
@@ -68,6 +72,7 @@ func newDraft(obs Observation, now time.Time) *draft {
 		d.status.Attempt = 0
 	}
 	d.notInTheFuture()
+	d.noteStableRevision()
 	if d.status.Share.Desired != nil && d.status.Attempt > 0 && knownOutcome(d.status.Outcome) {
 		if bp, err := d.status.Share.Desired.BasisPoints(); err == nil {
 			d.share, d.known = weights.Share(bp), true
@@ -91,6 +96,12 @@ func (d *draft) notInTheFuture() {
 	}
 	if s.Breaker != nil {
 		times = append(times, s.Breaker.OpenedAt)
+	}
+	if s.Progress != nil {
+		times = append(times, s.Progress.WaitingSince)
+	}
+	if s.Contention != nil {
+		times = append(times, s.Contention.At)
 	}
 	for _, t := range times {
 		if t != nil && t.After(d.now) {
@@ -136,7 +147,7 @@ func (d *draft) setShare(s weights.Share) bool {
 		return false
 	}
 	if d.known && s > d.share && !d.obs.CanaryReady {
-		d.wait(v1alpha1.ReasonCanaryNotReady, "the canary Service %q has no ready endpoint, so no traffic is sent to it", service(d.obs.Spec.Canary))
+		d.wait(v1alpha1.ReasonCanaryNotReady, "the canary Service %q has no ready endpoint, so no traffic is sent to it", d.canaryService())
 		return false
 	}
 	d.forceShare(s)
@@ -182,7 +193,7 @@ func (d *draft) startAttempt() {
 			s.UID, s.Written, s.ConfirmedAt = r.UID, nil, nil
 		}
 	}
-	d.status.Revision = d.obs.Spec.Revision
+	d.status.Revision = d.obs.revision()
 	d.status.Outcome = v1alpha1.OutcomeInProgress
 	d.status.OutcomeReason, d.status.OutcomeMessage = "", ""
 	d.status.StartedAt = micro(d.now)
@@ -192,6 +203,8 @@ func (d *draft) startAttempt() {
 	d.status.Warmup = &v1alpha1.WarmupStatus{Reason: v1alpha1.ColdStarted}
 	d.status.Breaker, d.status.Pause = nil, nil
 	d.status.Comparison, d.status.NoDataSince = nil, nil
+	d.status.Progress, d.status.Contention, d.status.StableUpdate, d.status.WarmPods = nil, nil, nil, nil
+	d.forgetCapacity()
 	d.setStage(0)
 	if !d.setShare(weights.ShareNone) {
 		return
@@ -249,6 +262,7 @@ func (d *draft) calm() {
 	d.status.Promote = false
 	d.status.Warmup, d.status.Pause = nil, nil
 	d.status.Comparison, d.status.NoDataSince = nil, nil
+	d.status.Progress, d.status.StableUpdate, d.status.WarmPods = nil, nil, nil
 	if b := d.status.Breaker; b != nil {
 		b.OpenedAt = nil
 	}
@@ -263,6 +277,10 @@ func (d *draft) rollBack(reason, message string) {
 		return
 	}
 	from := d.share
+	if d.status.StableUpdate != nil {
+		message += ". Stable was given this revision's pod template: undo that, too (kubectl rollout undo)"
+	}
+	d.undersized()
 	d.record(v1alpha1.OutcomeRolledBack, reason, message)
 	d.setShare(weights.ShareNone)
 	d.status.Outcome = v1alpha1.OutcomeRolledBack
@@ -295,7 +313,7 @@ func (d *draft) done(reason, format string, args ...any) {
 
 func (d *draft) stallStableUnavailable() {
 	d.writes = WriteNone
-	d.stall(v1alpha1.ReasonStableUnavailable, "the stable Service %q has no ready endpoint, so no traffic is moved: make its pods ready", service(d.obs.Spec.Stable))
+	d.stall(v1alpha1.ReasonStableUnavailable, "the stable Service %q has no ready endpoint, so no traffic is moved: make its pods ready", d.stableService())
 }
 
 // wakeAt asks for another look at the given time, or before.
@@ -313,13 +331,21 @@ func (d *draft) transitionsAt(t time.Time) {
 
 func percent(s weights.Share) v1alpha1.Percent { return v1alpha1.PercentFromBasisPoints(int(s)) }
 
-// service names a track's Service, for messages. The schema demands a track, but
+// stableService names stable's Service, for messages. The schema demands a track, but
 // nothing that was stored may make a decision panic.
-func service(t *v1alpha1.Track) string {
-	if t == nil {
-		return ""
+func (d *draft) stableService() string {
+	if t := d.obs.Spec.Stable; t != nil {
+		return t.Service
 	}
-	return t.Service
+	return ""
+}
+
+// canaryService names the canary's Service, for messages.
+func (d *draft) canaryService() string {
+	if t := d.obs.Spec.Canary; t != nil {
+		return t.Service
+	}
+	return ""
 }
 
 // second cuts a time to the whole seconds that conditions keep.

@@ -21,6 +21,9 @@ func driftHealed(d *draft) bool {
 		d.forceShare(most)
 	}
 	lowest, writer, higher, rewritten := d.drift()
+	if (lowest < d.tested(d.share) || higher || rewritten) && !d.contend(writer) {
+		return false
+	}
 	switch {
 	case lowest < d.tested(d.share):
 		was := d.share

@@ -23,6 +23,14 @@ func invalid(d *draft) bool {
 		d.stall(p.Reason, "%s", p.Message)
 		return true
 	}
+	if w := d.obs.unreadable(); w != nil {
+		d.stall(v1alpha1.ReasonWorkloadMissing, "%s: %s", w, w.Problem)
+		return true
+	}
+	if d.obs.revision() == "" {
+		d.stall(v1alpha1.ReasonInvalidSpec, "spec.revision is empty, and spec.canary.workload has no pod template that a revision could follow from: name the revision")
+		return true
+	}
 	for _, r := range d.obs.Routes {
 		if !r.Found {
 			d.stall(v1alpha1.ReasonRouteMissing, "there is no %s %q: create it, or correct spec.routes", r.Kind, r.Name)

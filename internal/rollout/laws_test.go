@@ -249,7 +249,7 @@ func (l *laws) watch(w *world) {
 		return
 	}
 	for _, r := range w.routes {
-		if r.stored == nil || route.Accepted(r.stored, route.ConfirmGeneration).State != route.Confirmed {
+		if r.stored == nil || route.Accepted(route.FromHTTPRoute(r.stored), route.ConfirmGeneration).State != route.Confirmed {
 			return
 		}
 	}

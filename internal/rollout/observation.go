@@ -39,6 +39,16 @@ type Observation struct {
 	Routes []Route
 	// StableReady and CanaryReady tell whether the Service has a ready endpoint.
 	StableReady, CanaryReady bool
+	// StablePods and CanaryPods name what is behind the ready endpoints: the pods' uids,
+	// sorted, or the addresses where an endpoint is no pod.
+	StablePods, CanaryPods []string
+	// StableWorkload and CanaryWorkload are what runs the pods; nil where the spec names none.
+	StableWorkload, CanaryWorkload *Workload
+	// SameTemplate says that both workloads have the same pod template, apart from labels.
+	SameTemplate bool
+	// Crossing names a rule of a route that sends to one of the two Services and is not
+	// managed, so that the gateway's counts cannot tell its traffic from the rollout's.
+	Crossing string
 	// Verdict is the verdict on the track under test (see Subject) for the present share.
 	Verdict health.Verdict
 }

@@ -64,11 +64,11 @@ func stableUnavailable(d *draft) bool {
 		d.release = true
 		d.stallStableUnavailable()
 		d.writes = WriteForget
-		d.event(true, v1alpha1.ReasonStableUnavailable, "deleted while the stable Service %q has no ready endpoint: the routes keep the canary at %s percent", service(d.obs.Spec.Stable), percent(d.share))
+		d.event(true, v1alpha1.ReasonStableUnavailable, "deleted while the stable Service %q has no ready endpoint: the routes keep the canary at %s percent", d.stableService(), percent(d.share))
 		return true
 	}
 	servesAlone := d.status.Outcome == v1alpha1.OutcomePromoted && d.share == weights.ShareAll &&
-		d.obs.Orders.Abort != d.status.Attempt && d.obs.Spec.Revision == d.status.Revision &&
+		d.obs.Orders.Abort != d.status.Attempt && d.obs.revision() == d.status.Revision &&
 		d.obs.Verdict.State != v1alpha1.VerdictUnhealthy && d.routesCarry()
 	if servesAlone {
 		return false

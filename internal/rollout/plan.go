@@ -7,6 +7,7 @@ import (
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 	"github.com/weightedrollout/weightedrollout/internal/weights"
+	"github.com/weightedrollout/weightedrollout/internal/window"
 )
 
 // plan is the spec's plan and ramp in numbers. The step to 100 percent is always
@@ -22,6 +23,11 @@ type plan struct {
 	// noDataTimeout is how long there may be no verdict.
 	noDataTimeout time.Duration
 	noDataText    string
+	// windows are the times of the week in which the share may be raised.
+	windows window.Schedule
+	// deadline is how long the rollout may wait; 0 is for ever.
+	deadline     time.Duration
+	deadlineText string
 }
 
 // breaker is what onUnhealthy.action Break means in numbers.
@@ -93,6 +99,10 @@ func (p *plan) readRamp(spec *v1alpha1.WeightedRolloutSpec) (err error) {
 		timeout = cmp.Or(spec.Health.NoDataTimeout, defaultNoData)
 	}
 	p.noDataText = string(timeout)
+	p.deadlineText = string(spec.ProgressDeadline)
+	if p.windows, err = window.Parse(spec.Plan.Windows); err != nil {
+		return err
+	}
 	for _, field := range []struct {
 		name string
 		text v1alpha1.Duration
@@ -103,6 +113,7 @@ func (p *plan) readRamp(spec *v1alpha1.WeightedRolloutSpec) (err error) {
 		{"spec.onUnhealthy.for", spec.OnUnhealthy.For, &p.unhealthyFor},
 		{"spec.onUnhealthy.cooldown", cooldown, &p.breaker.cooldown},
 		{"spec.health.noDataTimeout", timeout, &p.noDataTimeout},
+		{"spec.progressDeadline", cmp.Or(spec.ProgressDeadline, "0s"), &p.deadline},
 	} {
 		if *field.into, err = field.text.Parse(); err != nil {
 			return fmt.Errorf("%s: %w", field.name, err)

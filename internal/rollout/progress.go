@@ -7,23 +7,6 @@ import (
 	"github.com/weightedrollout/weightedrollout/internal/weights"
 )
 
-// promoted holds a canary that has passed the plan, until a person says finish.
-func promoted(d *draft) bool {
-	if d.status.Outcome != v1alpha1.OutcomePromoted {
-		return false
-	}
-	if d.share < weights.ShareAll {
-		d.reopen()
-		return false
-	}
-	if d.status.OutcomeReason == v1alpha1.ReasonUnhealthy {
-		d.done(v1alpha1.ReasonPromoted, "revision %q serves everything again, since stable was unhealthy when the traffic returned to it: %s. Repair stable, then give the finish command", d.status.Revision, d.status.OutcomeMessage)
-		return true
-	}
-	d.done(v1alpha1.ReasonPromoted, "revision %q has passed the plan and serves everything: update stable to it, then give the finish command", d.status.Revision)
-	return true
-}
-
 // target is the part of the traffic that the track under test is on the way to.
 func (d *draft) target() stage {
 	if d.returning() {
@@ -134,19 +117,22 @@ func (d *draft) testedReady() bool {
 
 func (d *draft) waitForEndpoint() {
 	if d.returning() {
-		d.wait(v1alpha1.ReasonStableNotReady, "the stable Service %q has no ready endpoint, so the traffic cannot return to it: make its pods ready", service(d.obs.Spec.Stable))
+		d.wait(v1alpha1.ReasonStableNotReady, "the stable Service %q has no ready endpoint, so the traffic cannot return to it: make its pods ready", d.stableService())
 		return
 	}
-	d.wait(v1alpha1.ReasonCanaryNotReady, "the canary Service %q has no ready endpoint, so no traffic is sent to it: make its pods ready", service(d.obs.Spec.Canary))
+	d.wait(v1alpha1.ReasonCanaryNotReady, "the canary Service %q has no ready endpoint, so no traffic is sent to it: make its pods ready", d.canaryService())
 }
 
 // raise records a raise of the track under test, to be written now.
 func (d *draft) raise(part weights.Share, bound weights.Bound) {
 	from := d.tested(d.share)
-	if part <= from || !d.setShare(d.tested(part)) {
+	if part <= from || !d.mayRaiseNow() || !d.roomFor(part) || !d.setShare(d.tested(part)) {
 		return
 	}
 	d.bound = bound
+	if from == 0 && !d.returning() {
+		d.tellSharedPods()
+	}
 	d.warmedTo(from, part)
 	d.writes = WriteAll
 	if d.returning() {
@@ -160,7 +146,7 @@ func (d *draft) raise(part weights.Share, bound weights.Bound) {
 // soaking waits until the stage's share has been held for long enough.
 func soaking(d *draft) bool {
 	t := d.target()
-	if t.soak == 0 || d.status.Promote {
+	if t.soak == 0 || d.status.Promote || d.skipped() {
 		return false
 	}
 	from := d.status.Share.ConfirmedAt.Time
@@ -183,9 +169,14 @@ func soaking(d *draft) bool {
 	return false
 }
 
+// skipped tells whether a person has said skip in this stage.
+func (d *draft) skipped() bool {
+	return d.status.Stage != nil && d.status.Stage.Skipped && !d.returning()
+}
+
 // awaitingApproval waits for a person.
 func awaitingApproval(d *draft) bool {
-	if !d.target().approval || d.status.Promote || d.status.Stage.Approved {
+	if !d.target().approval || d.status.Promote || d.status.Stage.Approved || d.skipped() {
 		return false
 	}
 	d.phase = v1alpha1.PhaseAwaitingApproval
@@ -266,9 +257,13 @@ func advance(d *draft) bool {
 			d.waitForEndpoint()
 			return true
 		}
+		next, bound := d.next(d.share, d.plan.stages[i+1].share)
+		if !d.mayRaiseNow() || !d.roomFor(next) {
+			return true
+		}
 		d.setStage(i + 1)
 		d.event(false, v1alpha1.ReasonStageStarted, "stage %s begins: on the way to %s percent", d.status.Stage.Position, d.status.Stage.Weight)
-		d.raise(d.next(d.share, d.plan.stages[i+1].share))
+		d.raise(next, bound)
 		return true
 	}
 	d.status.Outcome, d.status.OutcomeReason = v1alpha1.OutcomePromoted, v1alpha1.ReasonPromoted

@@ -21,6 +21,8 @@ func (d *draft) writeStatus() {
 	d.status.ObservedGeneration = d.obs.Generation
 	d.reportRoutes()
 	d.reportVerdict()
+	d.noteCapacity()
+	d.keepProgress()
 	d.status.NextTransitionTime = nil
 	if !d.transitionAt.IsZero() {
 		// Whole seconds, rounded up: never early.

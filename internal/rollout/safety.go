@@ -47,7 +47,7 @@ func canaryUnavailable(d *draft) bool {
 	}
 	for _, r := range d.obs.Routes {
 		if low, _ := r.Inspection.Observed(); r.Found && low < d.share {
-			d.stall(v1alpha1.ReasonCanaryNotReady, "%s %q is to give the canary %s percent again, but the canary Service %q has no ready endpoint: make its pods ready, or abort to give stable everything", r.Kind, r.Name, percent(d.share), service(d.obs.Spec.Canary))
+			d.stall(v1alpha1.ReasonCanaryNotReady, "%s %q is to give the canary %s percent again, but the canary Service %q has no ready endpoint: make its pods ready, or abort to give stable everything", r.Kind, r.Name, percent(d.share), d.canaryService())
 			return true
 		}
 	}
@@ -63,7 +63,7 @@ func trackUnready(d *draft) bool {
 	case d.returning() && !d.obs.StableReady:
 		if d.setShare(weights.ShareAll) {
 			d.writes = WriteAll
-			d.event(true, v1alpha1.ReasonStableNotReady, "the stable Service %q has no ready endpoint: all traffic goes to the canary again", service(d.obs.Spec.Stable))
+			d.event(true, v1alpha1.ReasonStableNotReady, "the stable Service %q has no ready endpoint: all traffic goes to the canary again", d.stableService())
 			d.waitForRoutes()
 		}
 		return true
@@ -75,7 +75,7 @@ func trackUnready(d *draft) bool {
 				d.reopen()
 			}
 			d.status.Warmup = &v1alpha1.WarmupStatus{Reason: v1alpha1.ColdNotReady}
-			d.event(true, v1alpha1.ReasonCanaryNotReady, "the canary Service %q has no ready endpoint: its share goes from %s to 0 percent", service(d.obs.Spec.Canary), percent(from))
+			d.event(true, v1alpha1.ReasonCanaryNotReady, "the canary Service %q has no ready endpoint: its share goes from %s to 0 percent", d.canaryService(), percent(from))
 			d.waitForRoutes()
 		}
 		return true

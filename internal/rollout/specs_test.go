@@ -13,8 +13,8 @@ func defaultSpec() v1alpha1.WeightedRolloutSpec {
 		Revision: "v2",
 		Mode:     v1alpha1.ModeEnforce,
 		Routes:   []v1alpha1.RouteReference{{Kind: v1alpha1.HTTPRouteKind, Name: "web"}},
-		Stable:   &v1alpha1.Track{Service: "web-stable", Port: 80},
-		Canary:   &v1alpha1.Track{Service: "web-canary", Port: 80},
+		Stable:   &v1alpha1.StableTrack{Track: v1alpha1.Track{Service: "web-stable", Port: 80}},
+		Canary:   &v1alpha1.CanaryTrack{Track: v1alpha1.Track{Service: "web-canary", Port: 80}},
 		Plan: v1alpha1.Plan{Stages: []v1alpha1.Stage{
 			stageOf("1", "30m"), stageOf("5", "30m"), stageOf("10", "30m"), stageOf("20", "30m"), stageOf("50", "30m"),
 		}},

@@ -1,0 +1,234 @@
+package rollout
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/weights"
+	"github.com/weightedrollout/weightedrollout/internal/workload"
+)
+
+// capacityMode is what the spec says about replicas. Without both workloads there is
+// nothing to compare.
+func (d *draft) capacityMode() v1alpha1.CapacityMode {
+	t := d.obs.Spec.Canary
+	if t == nil || !d.obs.bothWorkloads() || t.Capacity == v1alpha1.CapacityIgnore {
+		return v1alpha1.CapacityIgnore
+	}
+	if t.Capacity == v1alpha1.CapacityScale {
+		return v1alpha1.CapacityScale
+	}
+	return v1alpha1.CapacityCheck
+}
+
+// serving returns the track that the traffic comes from, and testing the one that it
+// goes to: the track under test.
+func (d *draft) serving() *Workload {
+	if d.returning() {
+		return d.obs.CanaryWorkload
+	}
+	return d.obs.StableWorkload
+}
+
+func (d *draft) testing() (*Workload, v1alpha1.TrackName, int) {
+	if d.returning() {
+		return d.obs.StableWorkload, v1alpha1.TrackStable, len(d.obs.StablePods)
+	}
+	return d.obs.CanaryWorkload, v1alpha1.TrackCanary, len(d.obs.CanaryPods)
+}
+
+// allTraffic is how many replicas all of the traffic takes: the most that the track
+// that serves has been asked to have in this attempt. It may have been scaled in since,
+// because some of its traffic has moved away.
+func (d *draft) allTraffic() int32 {
+	most := int32(1)
+	if c := d.status.Capacity; c != nil {
+		most = max(most, c.Replicas)
+	}
+	if w := d.serving(); w != nil {
+		most = max(most, w.Replicas)
+	}
+	return most
+}
+
+// noteCapacity records how many replicas all of the traffic takes. It is written with
+// what else is written, and never alone.
+func (d *draft) noteCapacity() {
+	if !d.moved || !d.open() || !d.known || !d.obs.bothWorkloads() {
+		return
+	}
+	if d.status.Capacity == nil {
+		d.status.Capacity = &v1alpha1.CapacityStatus{}
+	}
+	d.status.Capacity.Replicas = d.allTraffic()
+}
+
+// forgetCapacity begins to count the replicas anew: another track serves, or another
+// attempt begins. What was scaled stays on record until it is given back.
+func (d *draft) forgetCapacity() {
+	if c := d.status.Capacity; c != nil {
+		c.Replicas = 0
+	}
+}
+
+// roomFor tells whether the track under test has the ready replicas that a part of the
+// traffic takes. If not, it says what is awaited, and asks for them where it may.
+func (d *draft) roomFor(part weights.Share) bool {
+	mode := d.capacityMode()
+	if mode == v1alpha1.CapacityIgnore {
+		return true
+	}
+	w, track, have := d.testing()
+	need := workload.Needed(part, d.allTraffic())
+	if have >= int(need) {
+		return true
+	}
+	d.wait(v1alpha1.ReasonInsufficientCapacity, "%s has %d ready %s, and %s percent of the traffic takes %d (of %d for all of it)",
+		w, have, plural(have, "replica"), percent(part), need, d.allTraffic())
+	if mode == v1alpha1.CapacityCheck {
+		d.message += ": scale it, or set canary.capacity: Scale"
+		return false
+	}
+	d.scaleUp(w, track, need)
+	return false
+}
+
+// scaleUp asks for replicas, the intent first.
+func (d *draft) scaleUp(w *Workload, track v1alpha1.TrackName, need int32) {
+	ask := Scale{Track: track, Kind: w.Kind, Name: w.Name, From: w.Replicas, To: need}
+	if a := w.Autoscaler; a != nil {
+		ask.Kind, ask.Name, ask.From = autoscalerKind, a.Name, a.Min
+		if need > a.Max {
+			d.stall(v1alpha1.ReasonCapacityLimit, "%s; maxReplicas of %s %q is %d: raise it to %d at least", d.message, autoscalerKind, a.Name, a.Max, need)
+			return
+		}
+	}
+	if ask.From >= ask.To {
+		d.message += ": they are on their way"
+		return
+	}
+	if w.WriteError != "" {
+		d.stall(v1alpha1.ReasonWorkloadWriteFailed, "%s %q cannot be scaled to %d: %s", ask.Kind, ask.Name, ask.To, w.WriteError)
+	} else {
+		d.message += ": they are on their way"
+	}
+	d.recordScale(ask)
+	d.scales = append(d.scales, ask)
+}
+
+// recordScale keeps what the object had before the first raise, and what it is to have.
+func (d *draft) recordScale(ask Scale) {
+	if d.status.Capacity == nil {
+		d.status.Capacity = &v1alpha1.CapacityStatus{Replicas: d.allTraffic()}
+	}
+	c := d.status.Capacity
+	i := slices.IndexFunc(c.Scaled, func(s v1alpha1.ScaledStatus) bool { return s.Track == ask.Track })
+	switch {
+	case i < 0:
+		c.Scaled = append(c.Scaled, v1alpha1.ScaledStatus{Track: ask.Track, Kind: ask.Kind, Name: ask.Name, From: ask.From, To: ask.To})
+	case c.Scaled[i].Kind != ask.Kind || c.Scaled[i].Name != ask.Name:
+		c.Scaled[i] = v1alpha1.ScaledStatus{Track: ask.Track, Kind: ask.Kind, Name: ask.Name, From: ask.From, To: ask.To}
+	case c.Scaled[i].To == ask.To:
+		return
+	default:
+		if ask.From != c.Scaled[i].To {
+			// Somebody else has set it since: that is what there is to give back.
+			c.Scaled[i].From = ask.From
+		}
+		c.Scaled[i].To = ask.To
+	}
+	d.event(false, v1alpha1.ReasonScaled, "%s %q goes from %d to %d, which the next share takes", ask.Kind, ask.Name, ask.From, ask.To)
+}
+
+// giveBack returns what was scaled once it is not needed any more: a workload's replicas
+// when it has no traffic, an autoscaler's minimum when the rollout is over. It never
+// decides anything, and keeps nothing else from happening.
+func (d *draft) giveBack() {
+	c := d.status.Capacity
+	if c == nil || len(c.Scaled) == 0 || d.obs.Owner != "" || d.obs.Spec.Mode == v1alpha1.ModeObserve {
+		return
+	}
+	kept := c.Scaled[:0]
+	for _, s := range c.Scaled {
+		if !d.idle(s) || d.returnScale(s) {
+			kept = append(kept, s)
+		}
+	}
+	c.Scaled = kept
+	if len(kept) == 0 && !d.open() {
+		d.status.Capacity = nil
+	}
+}
+
+// idle tells whether what was scaled is not needed any more.
+func (d *draft) idle(s v1alpha1.ScaledStatus) bool {
+	if !d.known || d.open() && !d.obs.Deleting || d.obs.Deleting && !d.release {
+		return false
+	}
+	if !d.obs.Deleting && (!d.confirmed() || d.moved) {
+		return false
+	}
+	if s.Kind == autoscalerKind {
+		return true
+	}
+	if s.Track == v1alpha1.TrackCanary {
+		return d.share == weights.ShareNone
+	}
+	return d.share == weights.ShareAll
+}
+
+// returnScale asks for the value from before, and tells whether the record is still
+// needed: it is as long as the object has what it was set to.
+func (d *draft) returnScale(s v1alpha1.ScaledStatus) bool {
+	w := d.obs.StableWorkload
+	if s.Track == v1alpha1.TrackCanary {
+		w = d.obs.CanaryWorkload
+	}
+	if w == nil || w.Problem != "" {
+		return false
+	}
+	now, ok := w.Replicas, s.Kind == w.Kind && s.Name == w.Name
+	if s.Kind == autoscalerKind {
+		ok = w.Autoscaler != nil && w.Autoscaler.Name == s.Name
+		if ok {
+			now = w.Autoscaler.Min
+		}
+	}
+	if !ok || now != s.To || now == s.From {
+		// Given back, or set by somebody else since.
+		return false
+	}
+	if s.Kind != autoscalerKind && w.Autoscaler != nil {
+		// An autoscaler has taken over.
+		return false
+	}
+	d.scales = append(d.scales, Scale{Track: s.Track, Kind: s.Kind, Name: s.Name, From: s.To, To: s.From})
+	return true
+}
+
+// undersized tells of a stable that has fewer ready replicas than the traffic takes that
+// comes back to it. It keeps nothing from coming back.
+func (d *draft) undersized() {
+	if d.obs.Spec.Canary == nil || d.obs.Spec.Canary.Capacity == v1alpha1.CapacityIgnore || !d.obs.bothWorkloads() || d.returning() {
+		return
+	}
+	if have, need := len(d.obs.StablePods), d.allTraffic(); have < int(need) {
+		d.event(true, v1alpha1.ReasonStableUndersized, "all traffic goes back to %s, which has %d ready %s and was asked to have %d when it served everything: scale it", d.obs.StableWorkload, have, plural(have, "replica"), need)
+	}
+}
+
+// String names the workload for people.
+func (w *Workload) String() string {
+	if w == nil {
+		return "no workload"
+	}
+	return fmt.Sprintf("%s %q", w.Kind, w.Name)
+}
+
+func plural(n int, word string) string {
+	if n == 1 {
+		return word
+	}
+	return word + "s"
+}

@@ -1,0 +1,77 @@
+package rollout
+
+import (
+	"slices"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/weights"
+)
+
+const (
+	// maxWarmPods is the number of pods that status keeps.
+	maxWarmPods = 16
+	// podName is how many characters of a pod's uid are kept.
+	podName = 8
+)
+
+// podsReplaced lowers the share of a canary of which no pod is left that has had its
+// traffic: caches are cold again, as at its first traffic.
+func podsReplaced(d *draft) bool {
+	if d.planErr != nil || d.status.Outcome != v1alpha1.OutcomeInProgress || d.share == 0 || len(d.obs.CanaryPods) == 0 || d.status.Stage == nil {
+		return false
+	}
+	if len(d.status.WarmPods) == 0 || slices.ContainsFunc(shorten(d.obs.CanaryPods), func(p string) bool { return slices.Contains(d.status.WarmPods, p) }) {
+		return false
+	}
+	if i := d.status.Stage.Index; i < 0 || int(i) >= len(d.plan.stages) || d.plan.warmup.Initial >= weights.ShareAll {
+		return false
+	}
+	from, first := d.share, d.plan.warmup.First(d.target().share, d.plan.limits)
+	if first < from && !d.setShare(first) {
+		return true
+	}
+	// At a share that is no higher, too, everything is measured anew.
+	d.status.Share.ChangedAt = micro(d.now)
+	d.unconfirm()
+	d.moved = true
+	d.status.Warmup = &v1alpha1.WarmupStatus{Reason: v1alpha1.ColdPodsReplaced}
+	d.status.WarmPods = warmPods(d.obs.CanaryPods)
+	d.writes = WriteAll
+	d.event(true, v1alpha1.ReasonPodsReplaced, "every pod of the canary was replaced, so that it is cold: its share goes from %s to %s percent", percent(from), percent(d.share))
+	d.waitForRoutes()
+	return true
+}
+
+// noteWarmPods records the pods that have the confirmed share.
+func (d *draft) noteWarmPods() {
+	d.status.WarmPods = nil
+	if d.share > 0 && d.status.Outcome == v1alpha1.OutcomeInProgress {
+		d.status.WarmPods = warmPods(d.obs.CanaryPods)
+	}
+}
+
+func warmPods(uids []string) []string {
+	names := shorten(uids)
+	if len(names) > maxWarmPods {
+		names = names[:maxWarmPods]
+	}
+	return names
+}
+
+// shorten cuts uids, sorted, to what status keeps of them.
+func shorten(uids []string) []string {
+	var names []string
+	for _, uid := range uids {
+		names = append(names, clipTo(uid, podName))
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// tellSharedPods warns of Services that pick the same pods, when the first traffic goes
+// to the canary.
+func (d *draft) tellSharedPods() {
+	if slices.ContainsFunc(d.obs.CanaryPods, func(p string) bool { return slices.Contains(d.obs.StablePods, p) }) {
+		d.event(true, v1alpha1.ReasonSharedPods, "the Services %q and %q pick the same pods, so that a share of the one is traffic for the other: correct their selectors", d.stableService(), d.canaryService())
+	}
+}
