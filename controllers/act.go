@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 	"github.com/weightedrollout/weightedrollout/internal/rollout"
@@ -99,9 +98,9 @@ func (r *Reconciler) writeRoutes(ctx context.Context, wr *v1alpha1.WeightedRollo
 			continue
 		}
 		err := r.writeRoute(ctx, wr, obs, d, i)
-		r.writeErrors.set(client.ObjectKeyFromObject(wr), o.Name, err)
+		r.writeErrors.set(client.ObjectKeyFromObject(wr), routeKey{o.Kind, o.Name}, err)
 		if err != nil && (d.Writes != rollout.WriteForget || !gone(err)) {
-			errs = append(errs, fmt.Errorf("write HTTPRoute %s/%s: %w", wr.Namespace, o.Name, err))
+			errs = append(errs, fmt.Errorf("write %s %s/%s: %w", o.Kind, wr.Namespace, o.Name, err))
 		}
 	}
 	if len(errs) == 1 {
@@ -117,11 +116,12 @@ func gone(err error) bool {
 }
 
 func (r *Reconciler) writeRoute(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, d rollout.Decision, i int) error {
-	hr, o := obs.routes[i], obs.Routes[i]
-	patch, err := patchFor(hr, o, d, wr.Name)
+	at, o := obs.routes[i], obs.Routes[i]
+	patch, err := patchFor(at, o, d, wr.Name)
 	for read := 0; err == nil && patch != nil; read++ {
-		written := &gatewayv1.HTTPRoute{}
-		written.Namespace, written.Name = hr.Namespace, hr.Name
+		written, _ := newRoute(o.Kind)
+		written.SetNamespace(wr.Namespace)
+		written.SetName(o.Name)
 		err = r.Client.Patch(ctx, written, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldOwner))
 		if err == nil {
 			r.writes.wrote(client.ObjectKeyFromObject(wr), written)
@@ -130,8 +130,8 @@ func (r *Reconciler) writeRoute(ctx context.Context, wr *v1alpha1.WeightedRollou
 		if !apierrors.IsConflict(err) || read == conflictReads {
 			return err
 		}
-		if hr, o, err = r.readAgain(ctx, wr, obs, i); err == nil {
-			patch, err = patchFor(hr, o, d, wr.Name)
+		if at, o, err = r.readAgain(ctx, wr, obs, i); err == nil {
+			patch, err = patchFor(at, o, d, wr.Name)
 		}
 	}
 	return err
@@ -139,32 +139,33 @@ func (r *Reconciler) writeRoute(ctx context.Context, wr *v1alpha1.WeightedRollou
 
 // readAgain reads a route live after a conflict. If it no longer says what the
 // decision was based on, that is a conflict too: decide again.
-func (r *Reconciler) readAgain(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, i int) (*gatewayv1.HTTPRoute, rollout.Route, error) {
+func (r *Reconciler) readAgain(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, i int) (*route.Object, rollout.Route, error) {
 	was := obs.Routes[i]
-	hr := &gatewayv1.HTTPRoute{}
-	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: wr.Namespace, Name: was.Name}, hr); err != nil {
-		return nil, was, fmt.Errorf("read again: %w", err)
+	key := routeKey{was.Kind, was.Name}
+	now, err := getRoute(ctx, r.Live, wr.Namespace, key)
+	if err != nil {
+		return nil, was, err
 	}
-	is := r.observeRoute(client.ObjectKeyFromObject(wr), wr, wr.Spec.Routes[i], hr)
+	is := r.observeRoute(wr, wr.Spec.Routes[i], now)
 	wasLow, wasHigh := was.Inspection.Observed()
 	isLow, isHigh := is.Inspection.Observed()
-	same := hr.UID == was.UID && wasLow == isLow && wasHigh == isHigh &&
+	same := now.UID == was.UID && wasLow == isLow && wasHigh == isHigh &&
 		slices.EqualFunc(was.Inspection.Rules, is.Inspection.Rules, func(a, b route.ManagedRule) bool { return a.Name == b.Name })
 	if !same {
-		return nil, is, apierrors.NewConflict(gatewayv1.Resource("httproutes"), was.Name, errors.New("the weights were changed in the meantime"))
+		return nil, is, apierrors.NewConflict(key.resource(), was.Name, errors.New("the weights were changed in the meantime"))
 	}
-	return hr, is, nil
+	return now, is, nil
 }
 
 // patchFor computes the patch for one route, or nil if it needs none.
-func patchFor(hr *gatewayv1.HTTPRoute, o rollout.Route, d rollout.Decision, owner string) ([]byte, error) {
+func patchFor(at *route.Object, o rollout.Route, d rollout.Decision, owner string) ([]byte, error) {
 	switch {
 	case d.Writes == rollout.WriteForget:
-		return o.Inspection.Release(hr, nil, owner)
+		return o.Inspection.Release(at, nil, owner)
 	case d.Writes == rollout.WriteRelease:
-		return o.Inspection.Release(hr, &d.Share, owner)
+		return o.Inspection.Release(at, &d.Share, owner)
 	case d.NeedsWrite(o):
-		return o.Inspection.Patch(hr, d.Share, owner)
+		return o.Inspection.Patch(at, d.Share, owner)
 	}
 	return nil, nil //nolint:nilnil // no patch is a normal answer
 }

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 const (
@@ -25,7 +25,7 @@ type writeLog struct {
 	versions map[types.NamespacedName]map[types.UID]string
 }
 
-func (l *writeLog) wrote(rollout types.NamespacedName, o client.Object) {
+func (l *writeLog) wrote(rollout types.NamespacedName, o metav1.Object) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.versions == nil {
@@ -40,7 +40,7 @@ func (l *writeLog) wrote(rollout types.NamespacedName, o client.Object) {
 // seen tells whether an object from the cache is at least as new as our last write
 // to it. An object whose versions cannot be compared counts as seen: the lock on
 // its resourceVersion still protects every write.
-func (l *writeLog) seen(rollout types.NamespacedName, o client.Object) bool {
+func (l *writeLog) seen(rollout types.NamespacedName, o metav1.Object) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	written, ok := l.versions[rollout][o.GetUID()]
@@ -61,10 +61,10 @@ func (l *writeLog) forget(rollout types.NamespacedName) {
 // ready to use.
 type errorLog struct {
 	mu     sync.Mutex
-	errors map[types.NamespacedName]map[string]string
+	errors map[types.NamespacedName]map[routeKey]string
 }
 
-func (l *errorLog) set(rollout types.NamespacedName, route string, err error) {
+func (l *errorLog) set(rollout types.NamespacedName, route routeKey, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
@@ -72,15 +72,15 @@ func (l *errorLog) set(rollout types.NamespacedName, route string, err error) {
 		return
 	}
 	if l.errors == nil {
-		l.errors = map[types.NamespacedName]map[string]string{}
+		l.errors = map[types.NamespacedName]map[routeKey]string{}
 	}
 	if l.errors[rollout] == nil {
-		l.errors[rollout] = map[string]string{}
+		l.errors[rollout] = map[routeKey]string{}
 	}
 	l.errors[rollout][route] = err.Error()
 }
 
-func (l *errorLog) of(rollout types.NamespacedName, route string) string {
+func (l *errorLog) of(rollout types.NamespacedName, route routeKey) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.errors[rollout][route]

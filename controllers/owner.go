@@ -18,9 +18,10 @@ func (r *Reconciler) olderOwner(ctx context.Context, wr *v1alpha1.WeightedRollou
 		if obs.routes[i] == nil {
 			continue
 		}
+		key := keyOf(ref)
 		var others v1alpha1.WeightedRolloutList
-		if err := r.Client.List(ctx, &others, client.InNamespace(wr.Namespace), client.MatchingFields{indexRoute: ref.Name}); err != nil {
-			return "", fmt.Errorf("list the rollouts of HTTPRoute %s/%s: %w", wr.Namespace, ref.Name, err)
+		if err := r.Client.List(ctx, &others, client.InNamespace(wr.Namespace), client.MatchingFields{indexRoute: key.String()}); err != nil {
+			return "", fmt.Errorf("list the rollouts of %s %s/%s: %w", key.kind, wr.Namespace, key.name, err)
 		}
 		for j := range others.Items {
 			other := &others.Items[j]
@@ -48,7 +49,7 @@ func inspectFor(other *v1alpha1.WeightedRollout, obs observation, i int) route.I
 		return route.Inspection{}
 	}
 	for _, ref := range other.Spec.Routes {
-		if ref.Name == obs.Routes[i].Name {
+		if keyOf(ref) == (routeKey{obs.Routes[i].Kind, obs.Routes[i].Name}) {
 			return route.Inspect(obs.routes[i], ref.RuleNames, pairOf(other))
 		}
 	}

@@ -53,11 +53,13 @@ type Reconciler struct {
 
 	writes      writeLog
 	writeErrors errorLog
+	// unserved are the kinds of routes that the cluster does not serve.
+	unserved map[v1alpha1.RouteKind]bool
 }
 
 // +kubebuilder:rbac:groups=weightedrollout.dev,resources=weightedrollouts,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=weightedrollout.dev,resources=weightedrollouts/status,verbs=patch
-// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes;grpcroutes,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create

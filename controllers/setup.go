@@ -6,6 +6,7 @@ import (
 	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -17,14 +18,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/route"
 )
 
 // Names of the cache's indexes.
 const (
-	indexRoute        = "spec.routes.name"
+	indexRoute        = "spec.routes"
 	indexService      = "spec.services"
 	indexSliceService = "metadata.labels.service"
 )
@@ -61,23 +62,31 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, wak
 			q.Add(reconcile.Request{NamespacedName: e.Object})
 		},
 	}
-	return ctrl.NewControllerManagedBy(mgr).
+	if err := r.findServed(mgr.GetRESTMapper()); err != nil {
+		return err
+	}
+	b := ctrl.NewControllerManagedBy(mgr).
 		Named("weightedrollout").
 		For(&v1alpha1.WeightedRollout{}).
 		Watches(&v1alpha1.WeightedRollout{}, handler.EnqueueRequestsFromMapFunc(r.sharersOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&gatewayv1.HTTPRoute{}, handler.EnqueueRequestsFromMapFunc(r.rolloutsOfRoute)).
 		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(r.rolloutsOfSlice)).
 		WatchesRawSource(source.TypedChannel(wakeups.events, wake)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
 			// A rollback must never wait for long behind its own failures.
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, 30*time.Second),
-		}).
-		Complete(r)
+		})
+	for _, kind := range []v1alpha1.RouteKind{v1alpha1.HTTPRouteKind, v1alpha1.GRPCRouteKind} {
+		if !r.unserved[kind] {
+			empty, _ := newRoute(kind)
+			b = b.Watches(empty, handler.EnqueueRequestsFromMapFunc(r.rolloutsOfRoute(kind)))
+		}
+	}
+	return b.Complete(r)
 }
 
 func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
-	rollouts := map[string]func(*v1alpha1.WeightedRollout) []string{indexRoute: routeNames, indexService: serviceNames}
+	rollouts := map[string]func(*v1alpha1.WeightedRollout) []string{indexRoute: routesOf, indexService: servicesOf}
 	for field, values := range rollouts {
 		err := indexer.IndexField(ctx, &v1alpha1.WeightedRollout{}, field, func(o client.Object) []string {
 			if wr, ok := o.(*v1alpha1.WeightedRollout); ok {
@@ -101,30 +110,39 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-func routeNames(wr *v1alpha1.WeightedRollout) []string {
-	names := make([]string, 0, len(wr.Spec.Routes))
+func routesOf(wr *v1alpha1.WeightedRollout) []string {
+	routes := make([]string, 0, len(wr.Spec.Routes))
 	for _, ref := range wr.Spec.Routes {
-		names = append(names, ref.Name)
+		routes = append(routes, keyOf(ref).String())
 	}
-	return names
+	return routes
 }
 
-func serviceNames(wr *v1alpha1.WeightedRollout) []string {
-	var names []string
-	for _, t := range []*v1alpha1.Track{wr.Spec.Stable, wr.Spec.Canary} {
-		if t != nil {
-			names = append(names, t.Service)
-		}
+// servicesOf names the Services of both tracks with their namespaces: they need not be
+// in the rollout's own.
+func servicesOf(wr *v1alpha1.WeightedRollout) []string {
+	var services []string
+	if wr.Spec.Stable != nil {
+		services = append(services, serviceKey(backendOf(wr.Namespace, &wr.Spec.Stable.Track)))
 	}
-	return names
+	if wr.Spec.Canary != nil {
+		services = append(services, serviceKey(backendOf(wr.Namespace, &wr.Spec.Canary.Track)))
+	}
+	return services
 }
 
-func (r *Reconciler) rolloutsOfRoute(ctx context.Context, o client.Object) []reconcile.Request {
-	return r.rolloutsBy(ctx, o.GetNamespace(), indexRoute, o.GetName())
+func serviceKey(b route.Backend) string { return b.Namespace + "/" + b.Service }
+
+func (r *Reconciler) rolloutsOfRoute(kind v1alpha1.RouteKind) handler.MapFunc {
+	return func(ctx context.Context, o client.Object) []reconcile.Request {
+		return r.rolloutsBy(ctx, o.GetNamespace(), indexRoute, routeKey{kind, o.GetName()}.String())
+	}
 }
 
+// rolloutsOfSlice looks in every namespace: a rollout may have a track in another one.
 func (r *Reconciler) rolloutsOfSlice(ctx context.Context, o client.Object) []reconcile.Request {
-	return r.rolloutsBy(ctx, o.GetNamespace(), indexService, o.GetLabels()[discoveryv1.LabelServiceName])
+	service := route.Backend{Namespace: o.GetNamespace(), Service: o.GetLabels()[discoveryv1.LabelServiceName]}
+	return r.rolloutsBy(ctx, metav1.NamespaceAll, indexService, serviceKey(service))
 }
 
 // sharersOf returns the rollouts that share a route with this one: they may have
@@ -135,7 +153,7 @@ func (r *Reconciler) sharersOf(ctx context.Context, o client.Object) []reconcile
 		return nil
 	}
 	var all []reconcile.Request
-	for _, name := range routeNames(wr) {
+	for _, name := range routesOf(wr) {
 		for _, req := range r.rolloutsBy(ctx, wr.Namespace, indexRoute, name) {
 			if req.Name != wr.Name {
 				all = append(all, req)

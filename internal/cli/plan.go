@@ -156,7 +156,7 @@ func (i *input) routes() map[string]route.Inspection {
 			continue
 		}
 		hr.Namespace = cmp.Or(hr.Namespace, i.rollout.Namespace, metav1.NamespaceDefault)
-		found[ref.Name] = route.Inspect(hr, ref.RuleNames, pair)
+		found[ref.Name] = route.Inspect(route.FromHTTPRoute(hr), ref.RuleNames, pair)
 	}
 	return found
 }

@@ -90,14 +90,14 @@ func (a Acceptance) Reason() string {
 // controller may leave them behind. A condition about an older generation says
 // nothing of this one, whatever its status, so it is Pending. A nil route and one
 // that is attached to nothing are Pending.
-func Accepted(r *gatewayv1.HTTPRoute, mode ConfirmMode) Acceptance {
+func Accepted(r *Object, mode ConfirmMode) Acceptance {
 	if r == nil {
 		return Acceptance{State: Pending, Message: "the route does not exist"}
 	}
 	said := findings{}
-	for _, ref := range r.Spec.ParentRefs {
+	for _, ref := range r.ParentRefs {
 		want, reported := parentOf(ref, r.Namespace), false
-		for _, status := range r.Status.Parents {
+		for _, status := range r.Parents {
 			if parentOf(status.ParentRef, r.Namespace) != want {
 				continue
 			}

@@ -32,7 +32,7 @@ func reported(ref, controller, accepted, resolved string) string {
 }
 
 // attached is a route of generation 3 with these parentRefs and status.parents.
-func attached(t *testing.T, refs string, parents ...string) *gatewayv1.HTTPRoute {
+func attached(t *testing.T, refs string, parents ...string) *route.Object {
 	t.Helper()
 	return parse(t, fmt.Sprintf(`
 metadata: {name: web, namespace: shop, generation: 3}
@@ -157,11 +157,11 @@ func TestAcceptedWithoutRoute(t *testing.T) {
 
 // The message does not depend on the order of the entries, and does not run on.
 func TestAcceptedMessage(t *testing.T) {
-	r := &gatewayv1.HTTPRoute{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", Generation: 3}}
+	r := &route.Object{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", Generation: 3}}
 	for n := range 32 {
 		ref := gatewayv1.ParentReference{Name: gatewayv1.ObjectName(fmt.Sprintf("gw-%02d", n))}
-		r.Spec.ParentRefs = append(r.Spec.ParentRefs, ref)
-		r.Status.Parents = append(r.Status.Parents, gatewayv1.RouteParentStatus{
+		r.ParentRefs = append(r.ParentRefs, ref)
+		r.Parents = append(r.Parents, gatewayv1.RouteParentStatus{
 			ParentRef: ref, ControllerName: "c.io/x", Conditions: []metav1.Condition{{
 				Type: "Accepted", Status: metav1.ConditionFalse, ObservedGeneration: 3, Reason: "R",
 				Message: strings.Repeat("täglich\n", 100),
@@ -169,8 +169,8 @@ func TestAcceptedMessage(t *testing.T) {
 		})
 	}
 	first := route.Accepted(r, route.ConfirmGeneration)
-	slices.Reverse(r.Spec.ParentRefs)
-	slices.Reverse(r.Status.Parents[3:])
+	slices.Reverse(r.ParentRefs)
+	slices.Reverse(r.Parents[3:])
 	if diff := cmp.Diff(first, route.Accepted(r, route.ConfirmGeneration)); diff != "" {
 		t.Errorf("in another order (-first +second):\n%s", diff)
 	}

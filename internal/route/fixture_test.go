@@ -61,16 +61,35 @@ func document(t *testing.T, text string) []byte {
 	return doc
 }
 
-func decode(t *testing.T, doc []byte) *gatewayv1.HTTPRoute {
-	t.Helper()
+// typed decodes a document as a client does, into the type of its kind. One without a
+// kind is an HTTPRoute.
+func typed(doc []byte) (*route.Object, error) {
+	var named struct {
+		Kind v1alpha1.RouteKind `json:"kind"`
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(doc, &named); err != nil {
+		return nil, err
+	}
+	if named.Kind == v1alpha1.GRPCRouteKind {
+		r := &gatewayv1.GRPCRoute{}
+		err := kjson.UnmarshalCaseSensitivePreserveInts(doc, r)
+		return route.FromGRPCRoute(r), err
+	}
 	r := &gatewayv1.HTTPRoute{}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(doc, r); err != nil {
+	err := kjson.UnmarshalCaseSensitivePreserveInts(doc, r)
+	return route.FromHTTPRoute(r), err
+}
+
+func decode(t *testing.T, doc []byte) *route.Object {
+	t.Helper()
+	r, err := typed(doc)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-func parse(t *testing.T, text string) *gatewayv1.HTTPRoute {
+func parse(t *testing.T, text string) *route.Object {
 	t.Helper()
 	return decode(t, document(t, text))
 }

@@ -6,9 +6,6 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
-	kjson "sigs.k8s.io/json"
-
 	"github.com/weightedrollout/weightedrollout/internal/route"
 	"github.com/weightedrollout/weightedrollout/internal/weights"
 )
@@ -16,7 +13,7 @@ import (
 // stored turns any bytes into the document and the object that an API server could
 // hold for them; ok is false if it could not. Keys are told apart by case and each
 // occurs once, as in everything that an API server stores.
-func stored(data []byte) (doc []byte, r *gatewayv1.HTTPRoute, ok bool) {
+func stored(data []byte) (doc []byte, r *route.Object, ok bool) {
 	var tree map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
@@ -27,8 +24,7 @@ func stored(data []byte) (doc []byte, r *gatewayv1.HTTPRoute, ok bool) {
 	if err != nil {
 		return nil, nil, false
 	}
-	r = &gatewayv1.HTTPRoute{}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(doc, r); err != nil {
+	if r, err = typed(doc); err != nil {
 		return nil, nil, false
 	}
 	return doc, r, true
@@ -39,6 +35,7 @@ func seeds(f *testing.F) {
 	f.Add([]byte(`{"metadata":{"name":"web","namespace":"shop","resourceVersion":"7"},"spec":{"rules":[{"backendRefs":[{"name":"web-stable","port":80},{"name":"web-canary","port":80,"weight":0}]}]}}`), "", 0)
 	f.Add([]byte(`{"metadata":{"namespace":"shop","resourceVersion":"7","annotations":{"weightedrollout.dev/managed-by":"api"}},"spec":{"rules":[{"name":"a","backendRefs":[{"name":"web-stable","port":80,"weight":-3},{"name":"web-canary","port":80,"weight":2147483647},{"name":"x","weight":1}]}]}}`), "a", 9999)
 	f.Add([]byte(`{"metadata":{"namespace":"shop","resourceVersion":"7"},"spec":{"rules":[null,{"backendRefs":[null,{"group":"","kind":"Service","namespace":"shop","name":"web-stable","port":80,"weight":null},{"name":"web-canary","port":80}]}]}}`), "b", -1)
+	f.Add([]byte(`{"kind":"GRPCRoute","metadata":{"name":"web","namespace":"shop","resourceVersion":"7"},"spec":{"rules":[{"name":"a","sessionPersistence":{},"backendRefs":[{"name":"web-canary","port":80,"filters":[]},{"name":"web-stable","port":80}]}]}}`), "a", 50)
 	f.Add([]byte(`{"metadata":{"generation":3},"spec":{"parentRefs":[{"name":"gw"},null]},"status":{"parents":[{"parentRef":{"name":"gw"},"conditions":[{"type":"Accepted","status":"False","observedGeneration":3,"message":"\ufffd"}]}]}}`), "", 1)
 }
 

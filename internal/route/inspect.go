@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
-
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 )
 
@@ -38,7 +36,7 @@ type ManagedRule struct {
 
 // Inspection is what one version of a route says about a pair of backends.
 type Inspection struct {
-	// Route is the namespace and name of the route, for messages.
+	// Route is the kind, namespace and name of the route, for messages.
 	Route string
 	// ResourceVersion is that of the route that was read; indexes hold for no other.
 	ResourceVersion string
@@ -57,12 +55,12 @@ type Inspection struct {
 // that holds only one of the two is not managed: it may pin testers to the canary
 // by a header, or serve a path that has no canary. Filters are never looked at, so a
 // mirror's backend is none of the pair. A nil route is a Problem.
-func Inspect(r *gatewayv1.HTTPRoute, ruleNames []string, pair Pair) Inspection {
+func Inspect(r *Object, ruleNames []string, pair Pair) Inspection {
 	if r == nil {
 		return Inspection{Problem: problemf(v1alpha1.ReasonRouteMissing, "the route does not exist")}
 	}
 	i := Inspection{
-		Route:           r.Namespace + "/" + r.Name,
+		Route:           r.String(),
 		ResourceVersion: r.ResourceVersion,
 		Pair:            Pair{Stable: pair.Stable.in(r.Namespace), Canary: pair.Canary.in(r.Namespace)},
 	}
@@ -73,18 +71,17 @@ func Inspect(r *gatewayv1.HTTPRoute, ruleNames []string, pair Pair) Inspection {
 
 	holding := map[string]bool{}
 	var duplicates []string
-	for index, rule := range r.Spec.Rules {
-		name := nameOf(rule)
-		if len(ruleNames) > 0 && !slices.Contains(ruleNames, name) {
+	for index, rule := range r.Rules {
+		if len(ruleNames) > 0 && !slices.Contains(ruleNames, rule.Name) {
 			continue
 		}
 		stable, canary := refsTo(rule, r.Namespace, i.Pair.Stable), refsTo(rule, r.Namespace, i.Pair.Canary)
 		if len(stable) == 0 || len(canary) == 0 {
 			continue
 		}
-		holding[name] = true
+		holding[rule.Name] = true
 		if len(stable) > 1 || len(canary) > 1 {
-			duplicates = append(duplicates, i.describeDuplicate(index, name, len(stable), len(canary)))
+			duplicates = append(duplicates, i.describeDuplicate(index, rule.Name, len(stable), len(canary)))
 			continue
 		}
 		i.Rules = append(i.Rules, managedRule(rule, index, stable[0], canary[0]))
@@ -94,22 +91,22 @@ func Inspect(r *gatewayv1.HTTPRoute, ruleNames []string, pair Pair) Inspection {
 }
 
 // problem reports duplicates before absent rules: they are the more particular fault.
-func (i Inspection) problem(r *gatewayv1.HTTPRoute, ruleNames []string, holding map[string]bool, duplicates []string) *Problem {
+func (i Inspection) problem(r *Object, ruleNames []string, holding map[string]bool, duplicates []string) *Problem {
 	if len(duplicates) > 0 {
-		return problemf(v1alpha1.ReasonDuplicateBackendRef, "HTTPRoute %s: %s: keep one entry of each backend per rule", i.Route, strings.Join(duplicates, "; "))
+		return problemf(v1alpha1.ReasonDuplicateBackendRef, "%s: %s: keep one entry of each backend per rule", i.Route, strings.Join(duplicates, "; "))
 	}
 	if len(ruleNames) == 0 {
 		if len(i.Rules) > 0 {
 			return nil
 		}
-		return problemf(v1alpha1.ReasonNoMatchingRule, "no rule of HTTPRoute %s holds both %s and %s%s", i.Route, i.Pair.Stable, i.Pair.Canary, i.nearMiss(r))
+		return problemf(v1alpha1.ReasonNoMatchingRule, "no rule of %s holds both %s and %s%s", i.Route, i.Pair.Stable, i.Pair.Canary, i.nearMiss(r))
 	}
 
 	var absent, lacking []string
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(ruleNames))) {
 		switch {
 		case holding[name]:
-		case slices.ContainsFunc(r.Spec.Rules, func(rule gatewayv1.HTTPRouteRule) bool { return nameOf(rule) == name }):
+		case slices.ContainsFunc(r.Rules, func(rule Rule) bool { return rule.Name == name }):
 			lacking = append(lacking, fmt.Sprintf("%q", name))
 		default:
 			absent = append(absent, fmt.Sprintf("%q", name))
@@ -125,15 +122,15 @@ func (i Inspection) problem(r *gatewayv1.HTTPRoute, ruleNames []string, holding 
 	if len(parts) == 0 {
 		return nil
 	}
-	return problemf(v1alpha1.ReasonNoMatchingRule, "HTTPRoute %s: %s", i.Route, strings.Join(parts, "; "))
+	return problemf(v1alpha1.ReasonNoMatchingRule, "%s: %s", i.Route, strings.Join(parts, "; "))
 }
 
 // nearMiss names the ports under which the route refers to the pair's Services, if
 // they are not the pair's: the likeliest slip, and hard to see otherwise.
-func (i Inspection) nearMiss(r *gatewayv1.HTTPRoute) string {
+func (i Inspection) nearMiss(r *Object) string {
 	var found []string
-	for _, rule := range r.Spec.Rules {
-		for _, ref := range rule.BackendRefs {
+	for _, rule := range r.Rules {
+		for _, ref := range rule.Backends {
 			b, ok := backendOf(ref.BackendObjectReference, r.Namespace)
 			if !ok {
 				continue
@@ -164,9 +161,9 @@ func (i Inspection) describeDuplicate(index int, name string, stable, canary int
 }
 
 // refsTo returns the indexes of the rule's references to the backend.
-func refsTo(rule gatewayv1.HTTPRouteRule, namespace string, want Backend) []int {
+func refsTo(rule Rule, namespace string, want Backend) []int {
 	var indexes []int
-	for index, ref := range rule.BackendRefs {
+	for index, ref := range rule.Backends {
 		if b, ok := backendOf(ref.BackendObjectReference, namespace); ok && b == want {
 			indexes = append(indexes, index)
 		}
@@ -174,29 +171,22 @@ func refsTo(rule gatewayv1.HTTPRouteRule, namespace string, want Backend) []int 
 	return indexes
 }
 
-func managedRule(rule gatewayv1.HTTPRouteRule, index, stable, canary int) ManagedRule {
+func managedRule(rule Rule, index, stable, canary int) ManagedRule {
 	m := ManagedRule{
 		Index:        index,
-		Name:         nameOf(rule),
+		Name:         rule.Name,
 		StableRef:    stable,
 		CanaryRef:    canary,
-		StableWeight: weightOf(rule.BackendRefs[stable].BackendRef),
-		CanaryWeight: weightOf(rule.BackendRefs[canary].BackendRef),
-		Others:       len(rule.BackendRefs) > 2,
+		StableWeight: weightOf(rule.Backends[stable]),
+		CanaryWeight: weightOf(rule.Backends[canary]),
+		Others:       len(rule.Backends) > 2,
 	}
-	for other, ref := range rule.BackendRefs {
+	for other, ref := range rule.Backends {
 		if other != stable && other != canary {
-			m.OthersWeight += int64(max(weightOf(ref.BackendRef), 0))
+			m.OthersWeight += int64(max(weightOf(ref), 0))
 		}
 	}
 	return m
-}
-
-func nameOf(rule gatewayv1.HTTPRouteRule) string {
-	if rule.Name == nil {
-		return ""
-	}
-	return string(*rule.Name)
 }
 
 // ruleLabel names a rule by its index, and its name if it has one.

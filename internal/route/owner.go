@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
-
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 )
 
@@ -17,7 +15,7 @@ const ownerSeparator = ","
 // Owners returns the names of the rollouts that the route's annotation says manage
 // it, sorted. Rollouts may manage different rules of one route, so there may be
 // several: with one name only, each would replace the other's for ever.
-func Owners(r *gatewayv1.HTTPRoute) []string {
+func Owners(r *Object) []string {
 	if r == nil {
 		return nil
 	}

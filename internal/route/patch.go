@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
-
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 	"github.com/weightedrollout/weightedrollout/internal/weights"
 )
@@ -37,7 +35,7 @@ type removal struct {
 //
 // It fails if r is not the version that was inspected, has no resourceVersion to be
 // checked against, or if owner is no object name.
-func (i Inspection) Patch(r *gatewayv1.HTTPRoute, share weights.Share, owner string) ([]byte, error) {
+func (i Inspection) Patch(r *Object, share weights.Share, owner string) ([]byte, error) {
 	if r == nil || len(i.Rules) == 0 {
 		return nil, nil
 	}
@@ -56,7 +54,7 @@ func (i Inspection) Patch(r *gatewayv1.HTTPRoute, share weights.Share, owner str
 // annotation, and the annotation away with the last name. With a share, it also sets
 // the weights as Patch does; without (nil), it leaves them. It returns nil if nothing
 // changes, and fails as Patch does. A route without a managed rule is released too.
-func (i Inspection) Release(r *gatewayv1.HTTPRoute, share *weights.Share, owner string) ([]byte, error) {
+func (i Inspection) Release(r *Object, share *weights.Share, owner string) ([]byte, error) {
 	if r == nil {
 		return nil, nil
 	}
@@ -104,20 +102,20 @@ func setAnnotation(annotations map[string]string, value string) operation {
 	return operation{Op: "add", Path: annotationPath(v1alpha1.ManagedByAnnotation), Value: value}
 }
 
-func (i Inspection) encode(r *gatewayv1.HTTPRoute, steps []any) ([]byte, error) {
+func (i Inspection) encode(r *Object, steps []any) ([]byte, error) {
 	if r.ResourceVersion != i.ResourceVersion {
-		return nil, fmt.Errorf("HTTPRoute %s: inspected at resourceVersion %q, but the patch is for %q", i.Route, i.ResourceVersion, r.ResourceVersion)
+		return nil, fmt.Errorf("%s: inspected at resourceVersion %q, but the patch is for %q", i.Route, i.ResourceVersion, r.ResourceVersion)
 	}
 	if len(steps) == 0 {
 		return nil, nil
 	}
 	if r.ResourceVersion == "" {
-		return nil, errors.New("HTTPRoute " + i.Route + " has no resourceVersion, so a stale write could not be told")
+		return nil, errors.New(i.Route + " has no resourceVersion, so a stale write could not be told")
 	}
 	guard := operation{Op: "replace", Path: "/metadata/resourceVersion", Value: r.ResourceVersion}
 	patch, err := json.Marshal(append([]any{guard}, steps...))
 	if err != nil {
-		return nil, fmt.Errorf("HTTPRoute %s: encode the patch: %w", i.Route, err)
+		return nil, fmt.Errorf("%s: encode the patch: %w", i.Route, err)
 	}
 	return patch, nil
 }

@@ -125,18 +125,16 @@ func TestRelease(t *testing.T) {
 func TestPatchErrors(t *testing.T) {
 	r := parse(t, plain(80, 20))
 	i := route.Inspect(r, nil, pair)
-	later := r.DeepCopy()
-	later.ResourceVersion = "8"
-	fresh := r.DeepCopy()
-	fresh.ResourceVersion = ""
+	later, fresh := *r, *r
+	later.ResourceVersion, fresh.ResourceVersion = "8", ""
 	for _, tc := range []struct {
 		name string
 		do   func() ([]byte, error)
 		want string
 	}{
-		{"another version", func() ([]byte, error) { return i.Patch(later, 0, owner) }, `HTTPRoute shop/web: inspected at resourceVersion "7", but the patch is for "8"`},
-		{"another version to release", func() ([]byte, error) { return i.Release(later, nil, owner) }, `HTTPRoute shop/web: inspected at resourceVersion "7", but the patch is for "8"`},
-		{"no version", func() ([]byte, error) { return route.Inspect(fresh, nil, pair).Patch(fresh, 0, owner) }, "HTTPRoute shop/web has no resourceVersion, so a stale write could not be told"},
+		{"another version", func() ([]byte, error) { return i.Patch(&later, 0, owner) }, `HTTPRoute shop/web: inspected at resourceVersion "7", but the patch is for "8"`},
+		{"another version to release", func() ([]byte, error) { return i.Release(&later, nil, owner) }, `HTTPRoute shop/web: inspected at resourceVersion "7", but the patch is for "8"`},
+		{"no version", func() ([]byte, error) { return route.Inspect(&fresh, nil, pair).Patch(&fresh, 0, owner) }, "HTTPRoute shop/web has no resourceVersion, so a stale write could not be told"},
 		{"no owner", func() ([]byte, error) { return i.Patch(r, 0, "") }, `"" is no name of a rollout`},
 		{"two owners", func() ([]byte, error) { return i.Patch(r, 0, "a,b") }, `"a,b" is no name of a rollout`},
 		{"blank around the owner", func() ([]byte, error) { return i.Release(r, nil, " a") }, `" a" is no name of a rollout`},
@@ -153,8 +151,8 @@ func TestPatchErrors(t *testing.T) {
 // Inspecting and patching change nothing of the object that was read: it may be the
 // cache's.
 func TestInputIsNotChanged(t *testing.T) {
-	r := parse(t, annotate(plain(80, 20), "{"+v1alpha1.ManagedByAnnotation+": api}"))
-	before := r.DeepCopy()
+	text := annotate(plain(80, 20), "{"+v1alpha1.ManagedByAnnotation+": api}")
+	r, before := parse(t, text), parse(t, text)
 	names := []string{"z", "a"}
 	_ = route.Inspect(r, names, pair)
 	i := route.Inspect(r, nil, pair)

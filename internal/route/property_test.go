@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 	"github.com/weightedrollout/weightedrollout/internal/route"
@@ -175,7 +174,7 @@ func checkRules(f fataler, before, after []route.ManagedRule) {
 }
 
 // checkPaths checks that nothing but the pair's weights and our annotation differs.
-func checkPaths(t *testing.T, f fataler, r *gatewayv1.HTTPRoute, rules []route.ManagedRule, differences []string) {
+func checkPaths(t *testing.T, f fataler, r *route.Object, rules []route.ManagedRule, differences []string) {
 	t.Helper()
 	f.Helper()
 	allowed := map[string]bool{"/metadata/annotations/" + v1alpha1.ManagedByAnnotation: true}

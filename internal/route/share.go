@@ -108,15 +108,15 @@ func (i Inspection) express(m ManagedRule, share weights.Share) *Problem {
 	switch {
 	case sum == 0:
 		return problemf(v1alpha1.ReasonWeightResolution,
-			"%s of HTTPRoute %s gives no traffic to %s and %s (their weights are 0) and all to its other backends: give %s a weight of at least %d",
+			"%s of %s gives no traffic to %s and %s (their weights are 0) and all to its other backends: give %s a weight of at least %d",
 			label, i.Route, i.Pair.Stable, i.Pair.Canary, i.Pair.Stable, need)
 	case sum > MaxWeight:
 		return problemf(v1alpha1.ReasonWeightResolution,
-			"the weights of %s and %s in %s of HTTPRoute %s add up to %d, more than the %d that one of them may have: divide every weight of the rule by %d",
+			"the weights of %s and %s in %s of %s add up to %d, more than the %d that one of them may have: divide every weight of the rule by %d",
 			i.Pair.Stable, i.Pair.Canary, label, i.Route, sum, MaxWeight, (sum+MaxWeight-1)/MaxWeight)
 	case sum < need:
 		return problemf(v1alpha1.ReasonWeightResolution,
-			"the weights of %s and %s in %s of HTTPRoute %s add up to %d, of which %s is less than 1: they need a sum of at least %d%s",
+			"the weights of %s and %s in %s of %s add up to %d, of which %s is less than 1: they need a sum of at least %d%s",
 			i.Pair.Stable, i.Pair.Canary, label, i.Route, sum, share, need, m.scaling(need))
 	}
 	return nil

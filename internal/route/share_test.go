@@ -131,7 +131,7 @@ func TestExpress(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			// A rule that can express everything comes first and hides nothing.
-			i := route.Inspection{Route: "shop/web", Pair: names, Rules: []route.ManagedRule{{StableWeight: 1}, tc.rule}}
+			i := route.Inspection{Route: "HTTPRoute shop/web", Pair: names, Rules: []route.ManagedRule{{StableWeight: 1}, tc.rule}}
 			var want *route.Problem
 			if tc.want != "" {
 				want = &route.Problem{Reason: v1alpha1.ReasonWeightResolution, Message: tc.want}

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -38,10 +39,11 @@ func (c *controller) observe() rollout.Observation {
 	}
 	for i, ref := range w.spec.Routes {
 		r := w.routes[i]
+		shown := r.show()
 		obs.Routes = append(obs.Routes, rollout.Route{
-			Kind: v1alpha1.HTTPRouteKind, Name: ref.Name, Found: true, UID: r.stored.UID, Generation: r.stored.Generation,
-			Inspection: route.Inspect(r.stored, ref.RuleNames, pairOf(&w.spec)),
-			Acceptance: route.Accepted(r.stored, route.ConfirmGeneration),
+			Kind: shown.Kind, Name: ref.Name, Found: true, UID: r.stored.UID, Generation: r.stored.Generation,
+			Inspection: route.Inspect(shown, ref.RuleNames, pairOf(&w.spec)),
+			Acceptance: route.Accepted(shown, route.ConfirmGeneration),
 			Writer:     r.writer,
 		})
 	}
@@ -52,9 +54,9 @@ func (c *controller) observe() rollout.Observation {
 
 func pairOf(spec *v1alpha1.WeightedRolloutSpec) route.Pair {
 	backend := func(t *v1alpha1.Track) route.Backend {
-		return route.Backend{Namespace: namespace, Service: t.Service, Port: t.Port}
+		return route.Backend{Namespace: cmp.Or(t.Namespace, namespace), Service: t.Service, Port: t.Port}
 	}
-	return route.Pair{Stable: backend(spec.Stable), Canary: backend(spec.Canary)}
+	return route.Pair{Stable: backend(&spec.Stable.Track), Canary: backend(&spec.Canary.Track)}
 }
 
 // settle decides until nothing is left to write: every write brings another pass.
@@ -107,7 +109,7 @@ func (c *controller) writeRoute(i int, o rollout.Route, d rollout.Decision) (boo
 	if !d.NeedsWrite(o) {
 		return false, nil
 	}
-	patch, err := o.Inspection.Patch(r.stored, d.Share, w.options.Name)
+	patch, err := o.Inspection.Patch(r.show(), d.Share, w.options.Name)
 	if err != nil || patch == nil {
 		return false, err
 	}

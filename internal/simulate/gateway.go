@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -13,6 +14,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/route"
 	"github.com/weightedrollout/weightedrollout/internal/weights/pick"
 )
 
@@ -29,6 +31,7 @@ const (
 // served is a route of the rollout, as the API server stores it and as the gateway
 // serves it.
 type served struct {
+	kind   v1alpha1.RouteKind
 	name   string
 	stored *gatewayv1.HTTPRoute
 	// due is when the gateway will have taken the stored version; pending says that it
@@ -60,7 +63,7 @@ func newServed(spec *v1alpha1.WeightedRolloutSpec, ref v1alpha1.RouteReference) 
 	for _, name := range names {
 		stable, canary := int32(100), int32(0)
 		rule := gatewayv1.HTTPRouteRule{BackendRefs: []gatewayv1.HTTPBackendRef{
-			backendRef(spec.Stable, &stable), backendRef(spec.Canary, &canary),
+			backendRef(&spec.Stable.Track, &stable), backendRef(&spec.Canary.Track, &canary),
 		}}
 		if name != "" {
 			section := gatewayv1.SectionName(name)
@@ -68,7 +71,7 @@ func newServed(spec *v1alpha1.WeightedRolloutSpec, ref v1alpha1.RouteReference) 
 		}
 		hr.Spec.Rules = append(hr.Spec.Rules, rule)
 	}
-	s := &served{name: ref.Name, stored: hr}
+	s := &served{kind: cmp.Or(ref.Kind, v1alpha1.HTTPRouteKind), name: ref.Name, stored: hr}
 	s.report()
 	return s
 }
@@ -77,7 +80,19 @@ func backendRef(t *v1alpha1.Track, weight *int32) gatewayv1.HTTPBackendRef {
 	port := t.Port
 	ref := gatewayv1.HTTPBackendRef{}
 	ref.Name, ref.Port, ref.Weight = gatewayv1.ObjectName(t.Service), &port, weight
+	if t.Namespace != "" {
+		in := gatewayv1.Namespace(t.Namespace)
+		ref.Namespace = &in
+	}
 	return ref
+}
+
+// show is the stored route as one of its kind. What is simulated of a route is the same
+// for every kind, so all are stored as HTTPRoutes.
+func (s *served) show() *route.Object {
+	o := route.FromHTTPRoute(s.stored)
+	o.Kind = s.kind
+	return o
 }
 
 // report lets the gateway say that it has taken the stored version.

@@ -173,7 +173,7 @@ func TestRunErrors(t *testing.T) {
 		{name: "bad health", spec: bad(func(s *v1alpha1.WeightedRolloutSpec) { s.Health.Window = "25s" }), want: "spec.health.window must be a whole multiple"},
 		{name: "bad interval", spec: bad(func(s *v1alpha1.WeightedRolloutSpec) { s.Ramp.Interval = "soon" }), want: "spec.ramp.interval:"},
 		{name: "bad plan", spec: bad(func(s *v1alpha1.WeightedRolloutSpec) { s.Plan.Stages[1].Weight = "5" }), want: "spec.plan.stages[1].weight: weights must"},
-		{name: "one track", spec: bad(func(s *v1alpha1.WeightedRolloutSpec) { s.Canary = s.Stable }), want: "traffic cannot be divided between a backend and itself"},
+		{name: "one track", spec: bad(func(s *v1alpha1.WeightedRolloutSpec) { s.Canary.Track = s.Stable.Track }), want: "traffic cannot be divided between a backend and itself"},
 		{name: "bad scenario", spec: quickSpec(), scenario: &simulate.Scenario{Duration: "later"}, want: `scenario: duration: "later" is no duration`},
 		{
 			name: "unknown check", spec: quickSpec(),

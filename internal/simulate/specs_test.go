@@ -11,8 +11,8 @@ func quickSpec() *v1alpha1.WeightedRolloutSpec {
 		Revision: "v2",
 		Mode:     v1alpha1.ModeEnforce,
 		Routes:   []v1alpha1.RouteReference{{Kind: v1alpha1.HTTPRouteKind, Name: "web"}},
-		Stable:   &v1alpha1.Track{Service: "web-stable", Port: 80},
-		Canary:   &v1alpha1.Track{Service: "web-canary", Port: 80},
+		Stable:   &v1alpha1.StableTrack{Track: v1alpha1.Track{Service: "web-stable", Port: 80}},
+		Canary:   &v1alpha1.CanaryTrack{Track: v1alpha1.Track{Service: "web-canary", Port: 80}},
 		Plan: v1alpha1.Plan{Stages: []v1alpha1.Stage{
 			{Weight: "10", Soak: "2m", Approval: v1alpha1.ApprovalNone},
 			{Weight: "50", Soak: "2m", Approval: v1alpha1.ApprovalNone},

@@ -215,6 +215,21 @@ func TestUnfilledVariableIsNotAsked(t *testing.T) {
 	}
 }
 
+// The namespace in a query is that of the Service under test.
+func TestOwnCheckInAnotherNamespace(t *testing.T) {
+	web := target("web", checksOnly(`up{ns="{{namespace}}"}`), func(t *Target) { t.Canary.Namespace = "apps" })
+	for subject, want := range map[health.Track]string{
+		health.TrackCanary: `up{ns="apps"}`,
+		health.TrackStable: `up{ns="shop"}`,
+	} {
+		web.Subject = subject
+		queries := checkQueries(web, health.Config{Window: time.Minute})
+		if len(queries) != 1 || queries[0].text != want || queries[0].problem != nil {
+			t.Errorf("%v: %+v, want %s", subject, queries, want)
+		}
+	}
+}
+
 func TestServerTrouble(t *testing.T) {
 	refused := func() string {
 		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

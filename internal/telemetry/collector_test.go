@@ -205,6 +205,8 @@ func TestTrackDropsEvidenceOfAnotherTarget(t *testing.T) {
 		"confirmed": func(t *Target) { t.ConfirmedAt = t.ConfirmedAt.Add(time.Second) },
 		"limit":     func(t *Target) { t.Health.ErrorRate.MaxPercent = "1" },
 		"backend":   func(t *Target) { t.Canary.Port = 81 },
+		"namespace": func(t *Target) { t.Canary.Namespace = "apps" },
+		"workload":  func(t *Target) { t.Canary.Workload = &v1alpha1.WorkloadReference{Name: "web"} },
 		"nothing":   func(t *Target) { t.ConfirmedAt = t.ConfirmedAt.In(time.FixedZone("x", 3600)) },
 	}
 	for name, change := range changes {
@@ -216,7 +218,7 @@ func TestTrackDropsEvidenceOfAnotherTarget(t *testing.T) {
 			before := len(f.Windows(key("web")))
 			f.Track(target("web", change))
 			after := len(f.Windows(key("web")))
-			if kept := after == before; kept != (name == "nothing") || before == 0 {
+			if kept := after == before; kept != (name == "nothing" || name == "workload") || before == 0 {
 				t.Errorf("%d windows before, %d after", before, after)
 			}
 		})

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"maps"
 	"regexp"
 	"slices"
@@ -59,9 +60,10 @@ var presets = map[v1alpha1.Preset]preset{
 	v1alpha1.PresetPods:    pods,
 }
 
-// backend returns the preset's name for a backend. Two backends that the metrics
-// cannot tell apart have the same one.
+// backend returns the preset's name for a backend, which is in the given namespace if
+// it names none. Two backends that the metrics cannot tell apart have the same one.
 func (p preset) backend(namespace string, t v1alpha1.Track) string {
+	namespace = cmp.Or(t.Namespace, namespace)
 	if p.names.joined != "" {
 		return strings.Join(p.names.join(namespace, t), "|")
 	}

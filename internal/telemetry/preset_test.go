@@ -24,6 +24,21 @@ func TestTraefikServices(t *testing.T) {
 	}
 }
 
+// A backend in another namespace goes by that one, in every preset.
+func TestBackendInAnotherNamespace(t *testing.T) {
+	track := v1alpha1.Track{Service: "web-canary", Namespace: "apps", Port: 8080}
+	for name, want := range map[v1alpha1.Preset]string{
+		v1alpha1.PresetTraefik: "apps-web-canary-http-8080@kubernetesgateway|apps-web-canary-8080-grpc@kubernetesgateway",
+		v1alpha1.PresetIstio:   "apps/web-canary",
+		v1alpha1.PresetLinkerd: "apps/web-canary:8080",
+		v1alpha1.PresetPods:    "apps/web-canary",
+	} {
+		if got := presets[name].backend("shop", track); got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+	}
+}
+
 func TestHTTPStatus(t *testing.T) {
 	for code, want := range map[string]string{
 		"200": "fine", "101": "fine", "404": "fine", "499": "fine", "2xx": "fine", "4XX": "fine",

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 
@@ -46,7 +47,7 @@ func checkQueries(t Target, c health.Config) []checkQuery {
 		subject = t.Stable
 	}
 	values := map[string]string{
-		"namespace": t.Key.Namespace,
+		"namespace": cmp.Or(subject.Namespace, t.Key.Namespace),
 		"service":   subject.Service,
 		"route":     t.Route,
 		"window":    model.Duration(c.Window).String(),

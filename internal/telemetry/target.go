@@ -23,7 +23,8 @@ type Target struct {
 	Attempt int64
 	// Route is the name that {{route}} stands for.
 	Route string
-	// Stable and Canary are the two backends, in the namespace of Key.
+	// Stable and Canary are the two backends, in the namespace of Key where they name
+	// none. Their workloads do not matter here.
 	Stable, Canary v1alpha1.Track
 	// Health is the spec's health section, and For is onUnhealthy.for.
 	Health *v1alpha1.Health
@@ -44,8 +45,15 @@ type Target struct {
 // same says whether evidence that was gathered for one target speaks for another.
 func (t *Target) same(u *Target) bool {
 	return t.Key == u.Key && t.UID == u.UID && t.Attempt == u.Attempt && t.Route == u.Route &&
-		t.Stable == u.Stable && t.Canary == u.Canary && t.Subject == u.Subject && t.Unopposed == u.Unopposed && t.Cold == u.Cold && t.For == u.For &&
+		sameBackend(t.Stable, u.Stable) && sameBackend(t.Canary, u.Canary) && t.Subject == u.Subject && t.Unopposed == u.Unopposed && t.Cold == u.Cold && t.For == u.For &&
 		t.ConfirmedAt.Equal(u.ConfirmedAt) && reflect.DeepEqual(t.Health, u.Health)
+}
+
+// sameBackend leaves the workload out: which pods serve is for the Service to say, and
+// a pointer tells nothing.
+func sameBackend(a, b v1alpha1.Track) bool {
+	a.Workload, b.Workload = nil, nil
+	return a == b
 }
 
 // entry is a target with its evidence.

@@ -21,6 +21,8 @@ const (
 
 	adminUser   = "admin"
 	gatewayUser = "traefik"
+	// controllerUser is whom kube-controller-manager runs as, with all its controllers.
+	controllerUser = "kube-controller-manager"
 	// evidenceUser may look at the evidence of every rollout.
 	evidenceUser = "evidence-reader"
 )
@@ -42,11 +44,11 @@ func newAccess(dir string) (*access, error) {
 		certDir:   filepath.Join(dir, "apiserver"),
 	}
 	var lines strings.Builder
-	for _, user := range []string{adminUser, ManagerUser, gatewayUser, evidenceUser} {
+	for _, user := range []string{adminUser, ManagerUser, gatewayUser, controllerUser, evidenceUser} {
 		token := rand.Text()
 		a.tokens[user] = token
 		group := ""
-		if user == adminUser {
+		if user == adminUser || user == controllerUser {
 			group = ",system:masters"
 		}
 		fmt.Fprintf(&lines, "%s,%s,%s%s\n", token, user, user, group)

@@ -92,6 +92,7 @@ type Bed struct {
 
 	mu        sync.Mutex
 	processes []*Process
+	played    []func() // each ends a part that the bed plays itself
 	stopping  bool
 	stopOnce  sync.Once
 	stopErr   error
@@ -240,10 +241,13 @@ func (b *Bed) Stop() error {
 func (b *Bed) stop() error {
 	b.mu.Lock()
 	b.stopping = true
-	processes := slices.Clone(b.processes)
+	processes, played := slices.Clone(b.processes), slices.Clone(b.played)
 	keep := b.options.KeepDir || b.Err() != nil
 	b.mu.Unlock()
 
+	for _, end := range slices.Backward(played) {
+		end()
+	}
 	var errs []error
 	for _, p := range slices.Backward(processes) {
 		errs = append(errs, p.Stop())

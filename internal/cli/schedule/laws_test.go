@@ -29,7 +29,8 @@ func drawRollout(t *rapid.T) *v1alpha1.WeightedRollout {
 	s := &wr.Spec
 	s.Revision, s.Mode, s.OnDelete = "2", v1alpha1.ModeEnforce, v1alpha1.DeletionRestore
 	s.Routes = []v1alpha1.RouteReference{{Kind: v1alpha1.HTTPRouteKind, Name: "web"}}
-	s.Stable, s.Canary = &v1alpha1.Track{Service: "web-stable", Port: 80}, &v1alpha1.Track{Service: "web-canary", Port: 80}
+	s.Stable = &v1alpha1.StableTrack{Track: v1alpha1.Track{Service: "web-stable", Port: 80}}
+	s.Canary = &v1alpha1.CanaryTrack{Track: v1alpha1.Track{Service: "web-canary", Port: 80}}
 	s.OnUnhealthy = v1alpha1.OnUnhealthy{Action: v1alpha1.UnhealthyRollback, For: "1m"}
 	s.Promotion.Mode = v1alpha1.PromotionAwait
 	last := 0

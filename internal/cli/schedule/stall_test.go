@@ -29,7 +29,7 @@ func inspected(wr *v1alpha1.WeightedRollout, refs ...gatewayv1.HTTPBackendRef) r
 	hr.Namespace, hr.Name = "shop", "web"
 	hr.Spec.Rules = []gatewayv1.HTTPRouteRule{{BackendRefs: refs}}
 	backend := func(t *v1alpha1.Track) route.Backend { return route.Backend{Service: t.Service, Port: t.Port} }
-	return route.Inspect(hr, nil, route.Pair{Stable: backend(wr.Spec.Stable), Canary: backend(wr.Spec.Canary)})
+	return route.Inspect(route.FromHTTPRoute(hr), nil, route.Pair{Stable: backend(&wr.Spec.Stable.Track), Canary: backend(&wr.Spec.Canary.Track)})
 }
 
 // stalledAtStart is what the controller says of a new rollout on this route.

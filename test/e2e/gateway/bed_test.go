@@ -113,8 +113,8 @@ func (s *shop) rollout(stages ...v1alpha1.Stage) *v1alpha1.WeightedRollout {
 	wr.Spec = v1alpha1.WeightedRolloutSpec{
 		Revision: "v2",
 		Routes:   []v1alpha1.RouteReference{{Name: "web"}},
-		Stable:   &v1alpha1.Track{Service: "web-stable", Port: testbed.BackendPort},
-		Canary:   &v1alpha1.Track{Service: "web-canary", Port: testbed.BackendPort},
+		Stable:   &v1alpha1.StableTrack{Track: v1alpha1.Track{Service: "web-stable", Port: testbed.BackendPort}},
+		Canary:   &v1alpha1.CanaryTrack{Track: v1alpha1.Track{Service: "web-canary", Port: testbed.BackendPort}},
 		Plan:     v1alpha1.Plan{Stages: stages},
 		Ramp:     v1alpha1.Ramp{MinIncrease: "10", MaxIncrease: "30", MaxChangePercent: "100", Interval: "1s"},
 		Health: &v1alpha1.Health{

@@ -22,27 +22,53 @@ func (w *world) rawRoute(name string) *unstructured.Unstructured {
 	return route
 }
 
-// onlyOurs takes away what may differ: the two weights, our annotation, and what
-// the API server and the gateway write.
-func onlyOurs(t *testing.T, route *unstructured.Unstructured) map[string]any {
+// onlyOurs takes away what may differ: the weights in the managed rules (the first,
+// if none is named), our annotation, and what the API server and the gateway write.
+func onlyOurs(t *testing.T, route *unstructured.Unstructured, managed ...int) map[string]any {
 	t.Helper()
+	if len(managed) == 0 {
+		managed = []int{0}
+	}
 	route = route.DeepCopy()
 	for _, field := range []string{"resourceVersion", "generation", "managedFields"} {
 		unstructured.RemoveNestedField(route.Object, "metadata", field)
 	}
 	unstructured.RemoveNestedField(route.Object, "status")
 	unstructured.RemoveNestedField(route.Object, "metadata", "annotations", v1alpha1.ManagedByAnnotation)
+	if len(route.GetAnnotations()) == 0 {
+		unstructured.RemoveNestedField(route.Object, "metadata", "annotations")
+	}
 	rules, ok, err := unstructured.NestedSlice(route.Object, "spec", "rules")
 	if !ok || err != nil {
 		t.Fatalf("reading the rules: %v", err)
 	}
-	for _, ref := range rules[0].(map[string]any)["backendRefs"].([]any) {
-		delete(ref.(map[string]any), "weight")
+	for _, i := range managed {
+		for _, ref := range rules[i].(map[string]any)["backendRefs"].([]any) {
+			delete(ref.(map[string]any), "weight")
+		}
 	}
 	if err := unstructured.SetNestedSlice(route.Object, rules, "spec", "rules"); err != nil {
 		t.Fatalf("setting the rules: %v", err)
 	}
 	return route.Object
+}
+
+// onlyWeightsChange checks that no version of a route differs from its first one in
+// more than the weights of the managed rules and our annotation.
+func (w *world) onlyWeightsChange(name string, managed ...int) {
+	w.t.Helper()
+	versions := w.routes.versions(name)
+	if len(versions) < 2 {
+		w.t.Errorf("there are %d versions of route %s, so nothing is proved", len(versions), name)
+		return
+	}
+	first := onlyOurs(w.t, versions[0], managed...)
+	for _, v := range versions[1:] {
+		if diff := cmp.Diff(first, onlyOurs(w.t, v, managed...)); diff != "" {
+			w.t.Errorf("route %s, version %s: more than the weights of rules %v changed (-first +then):\n%s", name, v.GetResourceVersion(), managed, diff)
+			return
+		}
+	}
 }
 
 // TestC08ForeignFieldsSurvive: after a run and after a rollback, a route that is

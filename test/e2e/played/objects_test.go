@@ -116,8 +116,8 @@ func newRollout(namespace, name, prometheus string, changes ...change) *v1alpha1
 		Spec: v1alpha1.WeightedRolloutSpec{
 			Revision: "v2",
 			Routes:   []v1alpha1.RouteReference{{Kind: v1alpha1.HTTPRouteKind, Name: name}},
-			Stable:   &v1alpha1.Track{Service: stableOf(name), Port: 80},
-			Canary:   &v1alpha1.Track{Service: canaryOf(name), Port: 80},
+			Stable:   &v1alpha1.StableTrack{Track: v1alpha1.Track{Service: stableOf(name), Port: 80}},
+			Canary:   &v1alpha1.CanaryTrack{Track: v1alpha1.Track{Service: canaryOf(name), Port: 80}},
 			Ramp:     v1alpha1.Ramp{MinIncrease: "30", MaxIncrease: "30", MaxChangePercent: "100", Interval: "1s", Warmup: noWarmup},
 			Health: &v1alpha1.Health{
 				Prometheus: &v1alpha1.Prometheus{Address: prometheus}, Preset: v1alpha1.PresetTraefik,

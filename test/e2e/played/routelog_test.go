@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	toolswatch "k8s.io/client-go/tools/watch"
@@ -17,18 +19,19 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// routeLog is every combination of weights that the routes of a namespace have
-// had, whoever wrote them.
+// routeLog is every version that the routes of a namespace have had, and every
+// combination of weights of their first rules, whoever wrote them.
 type routeLog struct {
-	mu    sync.Mutex
-	names []string
-	seen  map[string][]pair
+	mu     sync.Mutex
+	names  []string
+	seen   map[string][]pair
+	stored map[string][]*unstructured.Unstructured
 }
 
 // newRouteLog watches the routes of a namespace until the test ends.
 func newRouteLog(t *testing.T, c client.WithWatch, namespace string) *routeLog {
 	t.Helper()
-	l := &routeLog{seen: map[string][]pair{}}
+	l := &routeLog{seen: map[string][]pair{}, stored: map[string][]*unstructured.Unstructured{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	var before gatewayv1.HTTPRouteList
 	if err := c.List(ctx, &before, client.InNamespace(namespace)); err != nil {
@@ -38,7 +41,9 @@ func newRouteLog(t *testing.T, c client.WithWatch, namespace string) *routeLog {
 	// A watch that breaks is taken up where it broke, so that nothing is missed.
 	w, err := toolswatch.NewRetryWatcherWithContext(ctx, before.ResourceVersion, &cache.ListWatch{
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return c.Watch(ctx, &gatewayv1.HTTPRouteList{}, client.InNamespace(namespace), &client.ListOptions{Raw: &options})
+			routes := &unstructured.UnstructuredList{}
+			routes.SetGroupVersionKind(gatewayv1.SchemeGroupVersion.WithKind("HTTPRouteList"))
+			return c.Watch(ctx, routes, client.InNamespace(namespace), &client.ListOptions{Raw: &options})
 		},
 	})
 	if err != nil {
@@ -63,19 +68,34 @@ func newRouteLog(t *testing.T, c client.WithWatch, namespace string) *routeLog {
 }
 
 func (l *routeLog) note(event watch.Event) {
-	route, ok := event.Object.(*gatewayv1.HTTPRoute)
+	stored, ok := event.Object.(*unstructured.Unstructured)
 	if !ok || event.Type == watch.Deleted {
 		return
 	}
+	route := &gatewayv1.HTTPRoute{}
+	err := runtime.DefaultUnstructuredConverter.FromUnstructured(stored.Object, route)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !slices.Contains(l.names, route.Name) {
-		l.names = append(l.names, route.Name)
+	name := stored.GetName()
+	if !slices.Contains(l.names, name) {
+		l.names = append(l.names, name)
 	}
-	p, past := pairOf(route), l.seen[route.Name]
+	l.stored[name] = append(l.stored[name], stored)
+	if err != nil || len(route.Spec.Rules) == 0 || len(route.Spec.Rules[0].BackendRefs) < 2 {
+		return
+	}
+	p, past := pairOf(route), l.seen[name]
 	if len(past) == 0 || past[len(past)-1] != p {
-		l.seen[route.Name] = append(past, p)
+		l.seen[name] = append(past, p)
 	}
+}
+
+// versions returns every version of a route so far, in order. They are not to be
+// changed.
+func (l *routeLog) versions(name string) []*unstructured.Unstructured {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.stored[name])
 }
 
 // of returns the weights that a route has had, in order and without repetitions.

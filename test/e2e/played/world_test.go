@@ -347,6 +347,13 @@ func condition(wr *v1alpha1.WeightedRollout, kind string) metav1.Condition {
 	return ptr.Deref(meta.FindStatusCondition(wr.Status.Conditions, kind), metav1.Condition{})
 }
 
+// isStalled tells whether a rollout says that a person has to do something, for the
+// given reason and with the given text.
+func isStalled(wr *v1alpha1.WeightedRollout, reason, text string) bool {
+	c := condition(wr, v1alpha1.ConditionStalled)
+	return c.Status == metav1.ConditionTrue && c.Reason == reason && strings.Contains(c.Message, text)
+}
+
 func summary(wr *v1alpha1.WeightedRollout) string {
 	s := wr.Status
 	text := fmt.Sprintf("phase %q, outcome %q, desired %s, confirmed %t", s.Phase, s.Outcome, desired(wr), s.Share.ConfirmedAt != nil)

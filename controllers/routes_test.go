@@ -1,0 +1,319 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/rollout"
+)
+
+// reconcilerWith reads these objects, by the same indexes as the manager's cache.
+func reconcilerWith(t *testing.T, objects ...client.Object) *Reconciler {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, gatewayv1.Install, discoveryv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...)
+	if err := addIndexes(t.Context(), builderIndexer{b}); err != nil {
+		t.Fatal(err)
+	}
+	c := b.Build()
+	return &Reconciler{Client: c, Live: c}
+}
+
+// builderIndexer hands the indexes to the fake client.
+type builderIndexer struct{ *fake.ClientBuilder }
+
+func (b builderIndexer) IndexField(_ context.Context, o client.Object, field string, values client.IndexerFunc) error {
+	b.WithIndex(o, field, values)
+	return nil
+}
+
+// rolloutOf is a rollout of namespace shop over these routes.
+func rolloutOf(name string, age time.Duration, routes ...v1alpha1.RouteReference) *v1alpha1.WeightedRollout {
+	return &v1alpha1.WeightedRollout{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: name, UID: types.UID(name),
+			CreationTimestamp: metav1.NewTime(time.Unix(1_700_000_000, 0).Add(-age)),
+		},
+		Spec: v1alpha1.WeightedRolloutSpec{
+			Routes: routes,
+			Stable: &v1alpha1.StableTrack{Track: v1alpha1.Track{Service: "web-stable", Port: 80}},
+			Canary: &v1alpha1.CanaryTrack{Track: v1alpha1.Track{Service: "web-canary", Port: 80}},
+		},
+	}
+}
+
+func httpRef(name string, rules ...string) v1alpha1.RouteReference {
+	return v1alpha1.RouteReference{Kind: v1alpha1.HTTPRouteKind, Name: name, RuleNames: rules}
+}
+
+func grpcRef(name string, rules ...string) v1alpha1.RouteReference {
+	return v1alpha1.RouteReference{Kind: v1alpha1.GRPCRouteKind, Name: name, RuleNames: rules}
+}
+
+func backendRef(service string) gatewayv1.BackendRef {
+	port := gatewayv1.PortNumber(80)
+	return gatewayv1.BackendRef{BackendObjectReference: gatewayv1.BackendObjectReference{Name: gatewayv1.ObjectName(service), Port: &port}}
+}
+
+// bothRoutes are an HTTPRoute and a GRPCRoute of one name, with the rules a and b.
+func bothRoutes() []client.Object {
+	h, g := &gatewayv1.HTTPRoute{}, &gatewayv1.GRPCRoute{}
+	for _, o := range []client.Object{h, g} {
+		o.SetNamespace("shop")
+		o.SetName("web")
+	}
+	h.UID, g.UID = "http", "grpc"
+	for _, name := range []gatewayv1.SectionName{"a", "b"} {
+		stable, canary := backendRef("web-stable"), backendRef("web-canary")
+		h.Spec.Rules = append(h.Spec.Rules, gatewayv1.HTTPRouteRule{Name: &name, BackendRefs: []gatewayv1.HTTPBackendRef{{BackendRef: stable}, {BackendRef: canary}}})
+		g.Spec.Rules = append(g.Spec.Rules, gatewayv1.GRPCRouteRule{Name: &name, BackendRefs: []gatewayv1.GRPCBackendRef{{BackendRef: stable}, {BackendRef: canary}}})
+	}
+	return []client.Object{h, g}
+}
+
+// observeRoutes reads the routes of a rollout as observe does.
+func observeRoutes(t *testing.T, r *Reconciler, wr *v1alpha1.WeightedRollout) observation {
+	t.Helper()
+	var obs observation
+	for _, ref := range wr.Spec.Routes {
+		o, err := r.readRoute(t.Context(), wr.Namespace, keyOf(ref))
+		if err != nil {
+			t.Fatal(err)
+		}
+		obs.routes = append(obs.routes, o)
+		obs.Routes = append(obs.Routes, r.observeRoute(wr, ref, o))
+	}
+	return obs
+}
+
+func TestRoutesOfBothKindsAreRead(t *testing.T) {
+	r := reconcilerWith(t, bothRoutes()...)
+	wr := rolloutOf("web", 0, httpRef("web"), grpcRef("web", "b"), grpcRef("gone"), v1alpha1.RouteReference{Name: "web"})
+	r.writeErrors.set(client.ObjectKeyFromObject(wr), routeKey{v1alpha1.GRPCRouteKind, "web"}, errors.New("refused"))
+	type seen struct {
+		Kind       v1alpha1.RouteKind
+		UID        types.UID
+		Route      string
+		Rules      int
+		WriteError string
+	}
+	want := []seen{
+		{Kind: v1alpha1.HTTPRouteKind, UID: "http", Route: "HTTPRoute shop/web", Rules: 2},
+		{Kind: v1alpha1.GRPCRouteKind, UID: "grpc", Route: "GRPCRoute shop/web", Rules: 1, WriteError: "refused"},
+		{Kind: v1alpha1.GRPCRouteKind},
+		{Kind: v1alpha1.HTTPRouteKind, UID: "http", Route: "HTTPRoute shop/web", Rules: 2},
+	}
+	var got []seen
+	for _, o := range observeRoutes(t, r, wr).Routes {
+		got = append(got, seen{o.Kind, o.UID, o.Inspection.Route, len(o.Inspection.Rules), o.WriteError})
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("routes (-want +got):\n%s", diff)
+	}
+}
+
+// Without GRPCRoutes in the cluster the controller works, never asks for one, and says
+// what to do.
+func TestClusterWithoutGRPCRoute(t *testing.T) {
+	serving := func(version, kind string) meta.RESTMapper {
+		m := meta.NewDefaultRESTMapper(nil)
+		m.Add(schema.GroupVersionKind{Group: gatewayv1.GroupName, Version: version, Kind: kind}, meta.RESTScopeNamespace)
+		return m
+	}
+	const missing = "the cluster does not serve GRPCRoute: install the Gateway API's standard channel, and restart the controller"
+	wr := rolloutOf("web", 0, httpRef("web"), grpcRef("web"))
+	for _, tc := range []struct {
+		name    string
+		mapper  meta.RESTMapper
+		found   bool
+		problem string
+	}{
+		{"served", serving("v1", "GRPCRoute"), true, ""},
+		{"not served", serving("v1", "HTTPRoute"), false, missing},
+		{"served in an older version", serving("v1alpha2", "GRPCRoute"), false, missing},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := reconcilerWith(t, bothRoutes()...)
+			if err := r.findServed(tc.mapper); err != nil {
+				t.Fatal(err)
+			}
+			routes := observeRoutes(t, r, wr).Routes
+			if !routes[0].Found || routes[1].Found != tc.found {
+				t.Errorf("found %v and %v, want true and %v", routes[0].Found, routes[1].Found, tc.found)
+			}
+			message := ""
+			if p := r.routeProblem(wr); p != nil {
+				message = p.Message
+			}
+			if message != tc.problem {
+				t.Errorf("problem %q, want %q", message, tc.problem)
+			}
+			if p := r.routeProblem(rolloutOf("web", 0, httpRef("web"))); p != nil {
+				t.Errorf("a rollout without a GRPCRoute: %v", p)
+			}
+		})
+	}
+}
+
+// A cluster that cannot be asked is not one without GRPCRoutes.
+func TestClusterThatDoesNotAnswer(t *testing.T) {
+	r := &Reconciler{}
+	if err := r.findServed(brokenMapper{}); err == nil || len(r.unserved) > 0 {
+		t.Errorf("error %v, unserved %v", err, r.unserved)
+	}
+}
+
+type brokenMapper struct{ meta.RESTMapper }
+
+func (brokenMapper) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping, error) {
+	return nil, errors.New("no answer")
+}
+
+func TestOlderOwner(t *testing.T) {
+	for _, tc := range []struct {
+		name        string
+		mine, other v1alpha1.RouteReference
+		want        string
+	}{
+		{"the same route", grpcRef("web"), grpcRef("web"), "older"},
+		{"the same rule", grpcRef("web", "a"), grpcRef("web", "b", "a"), "older"},
+		{"another rule", grpcRef("web", "a"), grpcRef("web", "b"), ""},
+		{"another kind", grpcRef("web"), httpRef("web"), ""},
+		{"another kind, the other way", httpRef("web"), grpcRef("web"), ""},
+		{"the default kind", httpRef("web"), v1alpha1.RouteReference{Name: "web"}, "older"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			mine := rolloutOf("mine", 0, tc.mine)
+			r := reconcilerWith(t, append(bothRoutes(), mine, rolloutOf("older", time.Hour, tc.other))...)
+			got, err := r.olderOwner(t.Context(), mine, observeRoutes(t, r, mine))
+			if err != nil || got != tc.want {
+				t.Errorf("got %q, %v, want %q", got, err, tc.want)
+			}
+		})
+	}
+}
+
+// What wakes a rollout: the routes of its kind and name, and the endpoints of its
+// Services, wherever they are.
+func TestWhoIsWoken(t *testing.T) {
+	afar := rolloutOf("afar", 0, grpcRef("web"))
+	afar.Spec.Canary.Namespace = "apps"
+	r := reconcilerWith(t, rolloutOf("near", 0, httpRef("web")), afar)
+	slice := func(namespace, service string) client.Object {
+		return &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s", Labels: map[string]string{discoveryv1.LabelServiceName: service}}}
+	}
+	routes := bothRoutes()
+	elsewhere := &gatewayv1.GRPCRoute{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "web"}}
+	for _, tc := range []struct {
+		name string
+		got  []reconcile.Request
+		want string
+	}{
+		{"the HTTPRoute", r.rolloutsOfRoute(v1alpha1.HTTPRouteKind)(t.Context(), routes[0]), "near"},
+		{"the GRPCRoute", r.rolloutsOfRoute(v1alpha1.GRPCRouteKind)(t.Context(), routes[1]), "afar"},
+		{"a route in another namespace", r.rolloutsOfRoute(v1alpha1.GRPCRouteKind)(t.Context(), elsewhere), ""},
+		{"endpoints of both", r.rolloutsOfSlice(t.Context(), slice("shop", "web-stable")), "afar,near"},
+		{"endpoints of one", r.rolloutsOfSlice(t.Context(), slice("shop", "web-canary")), "near"},
+		{"endpoints in another namespace", r.rolloutsOfSlice(t.Context(), slice("apps", "web-canary")), "afar"},
+		{"endpoints of nobody", r.rolloutsOfSlice(t.Context(), slice("apps", "web-stable")), ""},
+	} {
+		var names []string
+		for _, req := range tc.got {
+			names = append(names, req.Name)
+			if req.Namespace != "shop" {
+				t.Errorf("%s: woken %s", tc.name, req)
+			}
+		}
+		if got := strings.Join(names, ","); got != tc.want {
+			t.Errorf("%s: woken %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}
+
+// A track's endpoints are those in its own namespace.
+func TestReadyInAnotherNamespace(t *testing.T) {
+	yes, no := true, false
+	slice := func(namespace string, ready *bool) client.Object {
+		return &discoveryv1.EndpointSlice{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s", Labels: map[string]string{discoveryv1.LabelServiceName: "web-canary"}},
+			Endpoints:  []discoveryv1.Endpoint{{Conditions: discoveryv1.EndpointConditions{Ready: ready}}},
+		}
+	}
+	for _, tc := range []struct {
+		name       string
+		here, afar *bool
+		namespace  string
+		want       bool
+	}{
+		{"ready here", &yes, &no, "", true},
+		{"not ready here", &no, &yes, "", false},
+		{"ready there", &no, &yes, "apps", true},
+		{"not ready there", &yes, &no, "apps", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			wr := rolloutOf("web", 0)
+			wr.Spec.Canary.Namespace = tc.namespace
+			r := reconcilerWith(t, slice("shop", tc.here), slice("apps", tc.afar))
+			got, err := r.ready(t.Context(), pairOf(wr).Canary)
+			if err != nil || got != tc.want {
+				t.Errorf("got %v, %v, want %v", got, err, tc.want)
+			}
+		})
+	}
+}
+
+// A GRPCRoute is patched as one, and read again as one after a conflict.
+func TestGRPCRouteIsWritten(t *testing.T) {
+	wr := rolloutOf("web", 0, grpcRef("web", "b"))
+	r := reconcilerWith(t, append(bothRoutes(), wr)...)
+	obs := observeRoutes(t, r, wr)
+	later := &gatewayv1.GRPCRoute{}
+	if err := r.Client.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web"}, later); err != nil {
+		t.Fatal(err)
+	}
+	later.Labels = map[string]string{"team": "shop"}
+	if err := r.Client.Update(t.Context(), later); err != nil {
+		t.Fatal(err)
+	}
+	obs.Spec, obs.Status = &wr.Spec, &wr.Status
+	if err := r.writeRoute(t.Context(), wr, obs, rollout.Decision{Writes: rollout.WriteRelease}, 0); err != nil {
+		t.Fatal(err)
+	}
+	now := &gatewayv1.GRPCRoute{}
+	if err := r.Client.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web"}, now); err != nil {
+		t.Fatal(err)
+	}
+	want := later.DeepCopy()
+	hundred, none := int32(100), int32(0)
+	want.Spec.Rules[1].BackendRefs[0].Weight, want.Spec.Rules[1].BackendRefs[1].Weight = &hundred, &none
+	if diff := cmp.Diff(want.Spec, now.Spec); diff != "" || now.Labels["team"] != "shop" {
+		t.Errorf("labels %v, spec (-want +got):\n%s", now.Labels, diff)
+	}
+	if !r.writes.seen(client.ObjectKeyFromObject(wr), now) {
+		t.Error("the write was not noted")
+	}
+	if r.writes.seen(client.ObjectKeyFromObject(wr), later) {
+		t.Error("a version before the write counts as fresh")
+	}
+}
