@@ -33,7 +33,8 @@ func (r *Reconciler) act(ctx context.Context, wr *v1alpha1.WeightedRollout, obs 
 	if err := r.writeStatus(ctx, wr, d); err != nil {
 		return false, err
 	}
-	if err := r.writeRoutes(ctx, wr, obs, d); err != nil {
+	scaled := r.writeWorkloads(ctx, wr, obs, d)
+	if err := errors.Join(r.writeRoutes(ctx, wr, obs, d), scaled); err != nil {
 		return true, err
 	}
 	if d.Release {

@@ -3,9 +3,7 @@ package controllers
 import (
 	"cmp"
 	"context"
-	"fmt"
 
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,6 +20,8 @@ type observation struct {
 	// routes has an entry for each entry of Observation.Routes; nil where there is
 	// no such route.
 	routes []*route.Object
+	// tracks are the workloads as they were read.
+	tracks tracks
 }
 
 // observe reads everything that a decision needs, from the cache. fresh is false
@@ -49,11 +49,13 @@ func (r *Reconciler) observe(ctx context.Context, wr *v1alpha1.WeightedRollout) 
 	if obs.Owner, err = r.olderOwner(ctx, wr, obs); err != nil {
 		return obs, false, err
 	}
-	pair := pairOf(wr)
-	if obs.StableReady, err = r.ready(ctx, pair.Stable); err != nil {
+	if err := r.observeEndpoints(ctx, wr, &obs); err != nil {
 		return obs, false, err
 	}
-	if obs.CanaryReady, err = r.ready(ctx, pair.Canary); err != nil {
+	if fresh, err := r.observeWorkloads(ctx, wr, &obs); err != nil || !fresh {
+		return obs, false, err
+	}
+	if obs.Crossing, err = r.crossing(ctx, wr, obs); err != nil {
 		return obs, false, err
 	}
 	obs.SpecProblem = r.specProblem(wr)
@@ -98,25 +100,6 @@ func lastWriter(o *route.Object) string {
 	return name
 }
 
-// ready tells whether a Service has a ready endpoint. One that is being shut down
-// does not count.
-func (r *Reconciler) ready(ctx context.Context, b route.Backend) (bool, error) {
-	var slices discoveryv1.EndpointSliceList
-	if err := r.Client.List(ctx, &slices, client.InNamespace(b.Namespace), client.MatchingFields{indexSliceService: b.Service}); err != nil {
-		return false, fmt.Errorf("list the EndpointSlices of Service %s/%s: %w", b.Namespace, b.Service, err)
-	}
-	for _, s := range slices.Items {
-		for _, e := range s.Endpoints {
-			ready := e.Conditions.Ready == nil || *e.Conditions.Ready
-			terminating := e.Conditions.Terminating != nil && *e.Conditions.Terminating
-			if ready && !terminating {
-				return true, nil
-			}
-		}
-	}
-	return false, nil
-}
-
 // specProblem says what in the spec cannot be carried out, as far as health and the
 // kinds of the routes go.
 func (r *Reconciler) specProblem(wr *v1alpha1.WeightedRollout) *route.Problem {
@@ -125,6 +108,9 @@ func (r *Reconciler) specProblem(wr *v1alpha1.WeightedRollout) *route.Problem {
 	}
 	if p := r.Evidence.Problem(wr.Spec.Health); p != nil {
 		return &route.Problem{Reason: p.Reason, Message: p.Message}
+	}
+	if p := r.namespaceProblem(wr); p != nil {
+		return p
 	}
 	return r.routeProblem(wr)
 }

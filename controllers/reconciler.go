@@ -50,6 +50,8 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Confirm says what counts as a gateway's confirmation of a route.
 	Confirm route.ConfirmMode
+	// Namespaces are those that the cache looks at; empty for all.
+	Namespaces []string
 
 	writes      writeLog
 	writeErrors errorLog
@@ -61,6 +63,9 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=weightedrollout.dev,resources=weightedrollouts/status,verbs=patch
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes;grpcroutes,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=list;watch
+// +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets,verbs=list;watch
+// +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=list;watch
+// +kubebuilder:rbac:groups=*,resources=*/scale,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create

@@ -33,7 +33,7 @@ func reconcilerWith(t *testing.T, objects ...client.Object) *Reconciler {
 		}
 	}
 	b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...)
-	if err := addIndexes(t.Context(), builderIndexer{b}); err != nil {
+	if err := (&Reconciler{}).addIndexes(t.Context(), builderIndexer{b}); err != nil {
 		t.Fatal(err)
 	}
 	c := b.Build()

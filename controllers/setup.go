@@ -1,10 +1,13 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,6 +31,8 @@ const (
 	indexRoute        = "spec.routes"
 	indexService      = "spec.services"
 	indexSliceService = "metadata.labels.service"
+	indexWorkload     = "spec.workloads"
+	indexTarget       = "spec.scaleTargetRef"
 )
 
 // Wakeups carries the names of rollouts whose verdict has changed, until the manager
@@ -54,9 +59,6 @@ func (w Wakeups) Notify(key types.NamespacedName) {
 // SetupWithManager registers the controller, the indexes that it needs, and all
 // that wakes it.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, wakeups Wakeups, workers int) error {
-	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
-		return err
-	}
 	wake := handler.TypedFuncs[types.NamespacedName, reconcile.Request]{
 		GenericFunc: func(_ context.Context, e event.TypedGenericEvent[types.NamespacedName], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			q.Add(reconcile.Request{NamespacedName: e.Object})
@@ -65,11 +67,17 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, wak
 	if err := r.findServed(mgr.GetRESTMapper()); err != nil {
 		return err
 	}
+	if err := r.addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("weightedrollout").
 		For(&v1alpha1.WeightedRollout{}).
 		Watches(&v1alpha1.WeightedRollout{}, handler.EnqueueRequestsFromMapFunc(r.sharersOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(r.rolloutsOfSlice)).
+		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(r.rolloutsOfWorkload(deploymentKind))).
+		Watches(&appsv1.StatefulSet{}, handler.EnqueueRequestsFromMapFunc(r.rolloutsOfWorkload(statefulSetKind))).
+		Watches(&autoscalingv2.HorizontalPodAutoscaler{}, handler.EnqueueRequestsFromMapFunc(r.rolloutsOfAutoscaler)).
 		WatchesRawSource(source.TypedChannel(wakeups.events, wake)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
@@ -85,8 +93,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, wak
 	return b.Complete(r)
 }
 
-func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
-	rollouts := map[string]func(*v1alpha1.WeightedRollout) []string{indexRoute: routesOf, indexService: servicesOf}
+func (r *Reconciler) addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	rollouts := map[string]func(*v1alpha1.WeightedRollout) []string{indexRoute: routesOf, indexService: servicesOf, indexWorkload: workloadsOf}
 	for field, values := range rollouts {
 		err := indexer.IndexField(ctx, &v1alpha1.WeightedRollout{}, field, func(o client.Object) []string {
 			if wr, ok := o.(*v1alpha1.WeightedRollout); ok {
@@ -107,7 +115,54 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	if err != nil {
 		return fmt.Errorf("index EndpointSlices by Service: %w", err)
 	}
+	err = indexer.IndexField(ctx, &autoscalingv2.HorizontalPodAutoscaler{}, indexTarget, func(o client.Object) []string {
+		if h, ok := o.(*autoscalingv2.HorizontalPodAutoscaler); ok {
+			return []string{workloadIndex(h.Spec.ScaleTargetRef.Kind, h.Spec.ScaleTargetRef.Name)}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("index HorizontalPodAutoscalers by their target: %w", err)
+	}
+	for _, kind := range []v1alpha1.RouteKind{v1alpha1.HTTPRouteKind, v1alpha1.GRPCRouteKind} {
+		if r.unserved[kind] {
+			continue
+		}
+		empty, _ := newRoute(kind)
+		if err := indexer.IndexField(ctx, empty, indexBackend, backendsOf); err != nil {
+			return fmt.Errorf("index %ss by their backends: %w", kind, err)
+		}
+	}
 	return nil
+}
+
+// workloadsOf names the workloads of both tracks.
+func workloadsOf(wr *v1alpha1.WeightedRollout) []string {
+	var names []string
+	if t := wr.Spec.Stable; t != nil && t.Workload != nil {
+		names = append(names, workloadIndex(t.Workload.Kind, t.Workload.Name))
+	}
+	if t := wr.Spec.Canary; t != nil && t.Workload != nil {
+		names = append(names, workloadIndex(t.Workload.Kind, t.Workload.Name))
+	}
+	return names
+}
+
+func workloadIndex(kind, name string) string { return cmp.Or(kind, deploymentKind) + "/" + name }
+
+func (r *Reconciler) rolloutsOfWorkload(kind string) handler.MapFunc {
+	return func(ctx context.Context, o client.Object) []reconcile.Request {
+		return r.rolloutsBy(ctx, o.GetNamespace(), indexWorkload, workloadIndex(kind, o.GetName()))
+	}
+}
+
+func (r *Reconciler) rolloutsOfAutoscaler(ctx context.Context, o client.Object) []reconcile.Request {
+	h, ok := o.(*autoscalingv2.HorizontalPodAutoscaler)
+	if !ok {
+		return nil
+	}
+	target := h.Spec.ScaleTargetRef
+	return r.rolloutsBy(ctx, h.Namespace, indexWorkload, workloadIndex(target.Kind, target.Name))
 }
 
 func routesOf(wr *v1alpha1.WeightedRollout) []string {

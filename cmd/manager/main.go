@@ -8,6 +8,9 @@ import (
 	"os"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -103,7 +106,7 @@ func run(o options) error {
 	}
 	r := &controllers.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("weightedrollout"),
-		Evidence: collector, Clock: clock.RealClock{}, Confirm: confirm,
+		Evidence: collector, Clock: clock.RealClock{}, Confirm: confirm, Namespaces: o.namespaceList(),
 	}
 	if err := r.SetupWithManager(ctx, mgr, wakeups, o.workers); err != nil {
 		return fmt.Errorf("set up the controller: %w", err)
@@ -133,6 +136,9 @@ func managerOptions(o options) ctrl.Options {
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 	utilruntime.Must(gatewayv1.Install(scheme))
 	utilruntime.Must(discoveryv1.AddToScheme(scheme))
+	utilruntime.Must(appsv1.AddToScheme(scheme))
+	utilruntime.Must(autoscalingv1.AddToScheme(scheme))
+	utilruntime.Must(autoscalingv2.AddToScheme(scheme))
 
 	metrics := metricsserver.Options{BindAddress: o.metricsAddress, SecureServing: o.metricsSecure}
 	if o.metricsSecure {
@@ -143,13 +149,16 @@ func managerOptions(o options) ctrl.Options {
 	cacheOptions := cache.Options{
 		// Who wrote a route is worth knowing; for the rest it is a waste of memory.
 		ByObject: map[client.Object]cache.ByObject{
-			&discoveryv1.EndpointSlice{}: {Transform: cache.TransformStripManagedFields()},
+			&discoveryv1.EndpointSlice{}:             {Transform: cache.TransformStripManagedFields()},
+			&appsv1.Deployment{}:                     {Transform: cache.TransformStripManagedFields()},
+			&appsv1.StatefulSet{}:                    {Transform: cache.TransformStripManagedFields()},
+			&autoscalingv2.HorizontalPodAutoscaler{}: {Transform: cache.TransformStripManagedFields()},
 		},
 	}
-	if o.namespaces != "" {
+	if namespaces := o.namespaceList(); len(namespaces) > 0 {
 		cacheOptions.DefaultNamespaces = map[string]cache.Config{}
-		for namespace := range strings.SplitSeq(o.namespaces, ",") {
-			cacheOptions.DefaultNamespaces[strings.TrimSpace(namespace)] = cache.Config{}
+		for _, namespace := range namespaces {
+			cacheOptions.DefaultNamespaces[namespace] = cache.Config{}
 		}
 	}
 	return ctrl.Options{
@@ -157,4 +166,15 @@ func managerOptions(o options) ctrl.Options {
 		LeaderElection: o.leaderElect, LeaderElectionID: "weightedrollout.dev",
 		LeaderElectionNamespace: o.leaderNamespace, LeaderElectionReleaseOnCancel: true,
 	}
+}
+
+// namespaceList are the namespaces to look at; empty for all.
+func (o options) namespaceList() []string {
+	var names []string
+	for name := range strings.SplitSeq(o.namespaces, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }

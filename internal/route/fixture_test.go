@@ -1,6 +1,7 @@
 package route_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -18,6 +19,12 @@ import (
 	"github.com/weightedrollout/weightedrollout/internal/route"
 	"github.com/weightedrollout/weightedrollout/internal/weights"
 )
+
+// fataler is what rapid and testing have in common.
+type fataler interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
 
 // pair is the one of the examples; the namespaces are the route's own.
 var pair = route.Pair{
@@ -80,11 +87,11 @@ func typed(doc []byte) (*route.Object, error) {
 	return route.FromHTTPRoute(r), err
 }
 
-func decode(t *testing.T, doc []byte) *route.Object {
+func decode(t fataler, doc []byte) *route.Object {
 	t.Helper()
 	r, err := typed(doc)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("decode %s: %v", doc, err)
 	}
 	return r
 }
@@ -95,7 +102,7 @@ func parse(t *testing.T, text string) *route.Object {
 }
 
 // apply does what the API server does with a patch.
-func apply(t *testing.T, doc, patch []byte) []byte {
+func apply(t fataler, doc, patch []byte) []byte {
 	t.Helper()
 	decoded, err := jsonpatch.DecodePatch(patch)
 	if err != nil {
@@ -124,16 +131,21 @@ func write(t *testing.T, doc []byte, ruleNames []string, share weights.Share) (a
 
 // changes lists, sorted by path, what differs between two documents, as
 // "/a/JSON/pointer: old -> new".
-func changes(t *testing.T, before, after []byte) []string {
+func changes(t fataler, before, after []byte) []string {
 	t.Helper()
-	var a, b any
-	if err := json.Unmarshal(before, &a); err != nil {
-		t.Fatal(err)
+	return difference("", tree(t, before), tree(t, after))
+}
+
+// tree reads a document, its numbers as they are written.
+func tree(t fataler, doc []byte) any {
+	t.Helper()
+	decoder := json.NewDecoder(bytes.NewReader(doc))
+	decoder.UseNumber()
+	var v any
+	if err := decoder.Decode(&v); err != nil {
+		t.Fatalf("decode %s: %v", doc, err)
 	}
-	if err := json.Unmarshal(after, &b); err != nil {
-		t.Fatal(err)
-	}
-	return difference("", a, b)
+	return v
 }
 
 func difference(path string, a, b any) []string {

@@ -90,6 +90,6 @@ func FuzzPatch(f *testing.F) {
 		if name != "" {
 			names = []string{name}
 		}
-		checkPatch(t, t, doc, names, weights.Share(share).Clamp())
+		checkPatch(t, doc, names, weights.Share(share).Clamp())
 	})
 }

@@ -74,7 +74,8 @@ func anyRoute(t *rapid.T) map[string]any {
 	case 3:
 		metadata["annotations"] = map[string]any{"team": "x", v1alpha1.ManagedByAnnotation: rapid.SampledFrom([]string{"", "web", "api", "a, web"}).Draw(t, "owners")}
 	}
-	return map[string]any{"metadata": metadata, "spec": map[string]any{"rules": rules, "x-test": "keep"}}
+	kind := rapid.SampledFrom([]v1alpha1.RouteKind{v1alpha1.HTTPRouteKind, v1alpha1.GRPCRouteKind}).Draw(t, "kind")
+	return map[string]any{"kind": kind, "metadata": metadata, "spec": map[string]any{"rules": rules, "x-test": "keep"}}
 }
 
 // From any route, for any share: one patch leads to the share, and a second is not
@@ -89,22 +90,15 @@ func TestPatchProperties(t *testing.T) {
 		names := rapid.SampledFrom([][]string{nil, nil, {"a"}, {"a", "b"}}).Draw(rt, "ruleNames")
 		share := weights.Share(rapid.IntRange(0, int(weights.ShareAll)).Draw(rt, "share"))
 
-		checkPatch(t, rt, doc, names, share)
+		checkPatch(rt, doc, names, share)
 	})
-}
-
-// fataler is what rapid and testing have in common.
-type fataler interface {
-	Helper()
-	Fatalf(format string, args ...any)
 }
 
 // checkPatch applies the patch for a share to a document and checks everything that
 // must hold afterwards.
-func checkPatch(t *testing.T, f fataler, doc []byte, names []string, share weights.Share) {
-	t.Helper()
+func checkPatch(f fataler, doc []byte, names []string, share weights.Share) {
 	f.Helper()
-	r := decode(t, doc)
+	r := decode(f, doc)
 	before := route.Inspect(r, names, pair)
 	patch, err := before.Patch(r, share, owner)
 	if err != nil {
@@ -112,9 +106,9 @@ func checkPatch(t *testing.T, f fataler, doc []byte, names []string, share weigh
 	}
 	after := doc
 	if patch != nil {
-		after = apply(t, doc, patch)
+		after = apply(f, doc, patch)
 	}
-	now := decode(t, after)
+	now := decode(f, after)
 	then := route.Inspect(now, names, pair)
 
 	if len(before.Rules) != len(then.Rules) || (before.Problem == nil) != (then.Problem == nil) {
@@ -148,7 +142,7 @@ func checkPatch(t *testing.T, f fataler, doc []byte, names []string, share weigh
 		}
 	}
 	checkRules(f, before.Rules, then.Rules)
-	checkPaths(t, f, r, before.Rules, changes(t, doc, after))
+	checkPaths(f, r, before.Rules, changes(f, doc, after))
 }
 
 // checkRules checks sums and third backends.
@@ -174,8 +168,7 @@ func checkRules(f fataler, before, after []route.ManagedRule) {
 }
 
 // checkPaths checks that nothing but the pair's weights and our annotation differs.
-func checkPaths(t *testing.T, f fataler, r *route.Object, rules []route.ManagedRule, differences []string) {
-	t.Helper()
+func checkPaths(f fataler, r *route.Object, rules []route.ManagedRule, differences []string) {
 	f.Helper()
 	allowed := map[string]bool{"/metadata/annotations/" + v1alpha1.ManagedByAnnotation: true}
 	if len(r.Annotations) == 0 {

@@ -1,0 +1,88 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/route"
+)
+
+// indexBackend is the cache's index of routes by the Services that they send to.
+const indexBackend = "spec.rules.backendRefs"
+
+// crossing names a rule that sends to one of the rollout's Services and is not one of
+// those that it manages; empty if there is none. A gateway counts by Service, so that
+// the traffic of such a rule cannot be told from the rollout's.
+func (r *Reconciler) crossing(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation) (string, error) {
+	pair := pairOf(wr)
+	for _, kind := range []v1alpha1.RouteKind{v1alpha1.HTTPRouteKind, v1alpha1.GRPCRouteKind} {
+		if r.unserved[kind] {
+			continue
+		}
+		for _, b := range []route.Backend{pair.Stable, pair.Canary} {
+			routes, err := r.routesTo(ctx, kind, b)
+			if err != nil {
+				return "", err
+			}
+			for _, o := range routes {
+				if i := o.Crossing(pair, managedRules(obs, o)); i >= 0 {
+					return fmt.Sprintf("rule %d of %s", i, o), nil
+				}
+			}
+		}
+	}
+	return "", nil
+}
+
+// managedRules are the rules of a route that the rollout manages.
+func managedRules(obs observation, o *route.Object) []route.ManagedRule {
+	for i, own := range obs.routes {
+		if own != nil && own.UID == o.UID {
+			return obs.Routes[i].Inspection.Rules
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) routesTo(ctx context.Context, kind v1alpha1.RouteKind, b route.Backend) ([]*route.Object, error) {
+	var objects []*route.Object
+	match := client.MatchingFields{indexBackend: serviceKey(b)}
+	if kind == v1alpha1.GRPCRouteKind {
+		var list gatewayv1.GRPCRouteList
+		if err := r.Client.List(ctx, &list, match); err != nil {
+			return nil, fmt.Errorf("list the GRPCRoutes that send to Service %s: %w", serviceKey(b), err)
+		}
+		for i := range list.Items {
+			objects = append(objects, route.FromGRPCRoute(&list.Items[i]))
+		}
+		return objects, nil
+	}
+	var list gatewayv1.HTTPRouteList
+	if err := r.Client.List(ctx, &list, match); err != nil {
+		return nil, fmt.Errorf("list the HTTPRoutes that send to Service %s: %w", serviceKey(b), err)
+	}
+	for i := range list.Items {
+		objects = append(objects, route.FromHTTPRoute(&list.Items[i]))
+	}
+	return objects, nil
+}
+
+// backendsOf is the value of the index: every Service that a route sends to.
+func backendsOf(o client.Object) []string {
+	var shown *route.Object
+	switch r := o.(type) {
+	case *gatewayv1.HTTPRoute:
+		shown = route.FromHTTPRoute(r)
+	case *gatewayv1.GRPCRoute:
+		shown = route.FromGRPCRoute(r)
+	}
+	var services []string
+	for _, b := range shown.Backends() {
+		services = append(services, serviceKey(b))
+	}
+	return services
+}

@@ -1,0 +1,84 @@
+package controllers
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/route"
+)
+
+// observeEndpoints says what is behind the two Services.
+func (r *Reconciler) observeEndpoints(ctx context.Context, wr *v1alpha1.WeightedRollout, obs *observation) (err error) {
+	pair := pairOf(wr)
+	if obs.StablePods, err = r.readyPods(ctx, pair.Stable); err != nil {
+		return err
+	}
+	if obs.CanaryPods, err = r.readyPods(ctx, pair.Canary); err != nil {
+		return err
+	}
+	obs.StableReady, obs.CanaryReady = len(obs.StablePods) > 0, len(obs.CanaryPods) > 0
+	return nil
+}
+
+// readyPods names what is behind the ready endpoints of a Service, each pod once: by its
+// uid, or by the address of what is no pod. One that is being shut down does not count.
+func (r *Reconciler) readyPods(ctx context.Context, b route.Backend) ([]string, error) {
+	if !r.watches(b.Namespace) {
+		// The spec's problem is told elsewhere.
+		return nil, nil
+	}
+	var list discoveryv1.EndpointSliceList
+	if err := r.Client.List(ctx, &list, client.InNamespace(b.Namespace), client.MatchingFields{indexSliceService: b.Service}); err != nil {
+		return nil, fmt.Errorf("list the EndpointSlices of Service %s/%s: %w", b.Namespace, b.Service, err)
+	}
+	var pods []string
+	for _, s := range list.Items {
+		for _, e := range s.Endpoints {
+			ready := e.Conditions.Ready == nil || *e.Conditions.Ready
+			terminating := e.Conditions.Terminating != nil && *e.Conditions.Terminating
+			if ready && !terminating {
+				pods = append(pods, podOf(e))
+			}
+		}
+	}
+	slices.Sort(pods)
+	return slices.Compact(pods), nil
+}
+
+func podOf(e discoveryv1.Endpoint) string {
+	if ref := e.TargetRef; ref != nil {
+		if name := cmp.Or(string(ref.UID), ref.Name); name != "" {
+			return name
+		}
+	}
+	if len(e.Addresses) > 0 {
+		return e.Addresses[0]
+	}
+	return "endpoint"
+}
+
+// watches tells whether the controller was started to look at a namespace.
+func (r *Reconciler) watches(namespace string) bool {
+	return len(r.Namespaces) == 0 || slices.Contains(r.Namespaces, namespace)
+}
+
+// namespaceProblem says which track is in a namespace that the controller was not
+// started to look at; nil if none is.
+func (r *Reconciler) namespaceProblem(wr *v1alpha1.WeightedRollout) *route.Problem {
+	pair := pairOf(wr)
+	for name, b := range map[string]route.Backend{"spec.stable.namespace": pair.Stable, "spec.canary.namespace": pair.Canary} {
+		if !r.watches(b.Namespace) {
+			return &route.Problem{
+				Reason:  v1alpha1.ReasonInvalidSpec,
+				Message: fmt.Sprintf("%s is %q, and the controller does not look there: add it to --namespaces", name, b.Namespace),
+			}
+		}
+	}
+	return nil
+}
