@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,7 +29,7 @@ import (
 func reconcilerWith(t *testing.T, objects ...client.Object) *Reconciler {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, gatewayv1.Install, discoveryv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, gatewayv1.Install, discoveryv1.AddToScheme, autoscalingv2.AddToScheme, appsv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -275,9 +277,9 @@ func TestReadyInAnotherNamespace(t *testing.T) {
 			wr := rolloutOf("web", 0)
 			wr.Spec.Canary.Namespace = tc.namespace
 			r := reconcilerWith(t, slice("shop", tc.here), slice("apps", tc.afar))
-			got, err := r.ready(t.Context(), pairOf(wr).Canary)
-			if err != nil || got != tc.want {
-				t.Errorf("got %v, %v, want %v", got, err, tc.want)
+			got, err := r.readyPods(t.Context(), pairOf(wr).Canary)
+			if err != nil || len(got) > 0 != tc.want {
+				t.Errorf("got %v, %v, want a pod: %v", got, err, tc.want)
 			}
 		})
 	}

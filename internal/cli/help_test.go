@@ -66,6 +66,11 @@ func TestExamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir(dir)
+	// The cluster that diagnose looks at, and a token that kubectl has made.
+	inCluster(t, objects(t, healthyRollout, plainRoutes, steadily...))
+	if err := os.WriteFile("token", []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	written := regexp.MustCompile(`^echo '([^']*)' >(\S+)$`)
 	ran := 0
 	for _, cmd := range all {
@@ -113,13 +118,15 @@ func TestCompletion(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{[]string{""}, []string{"completion", "plan", "simulate", "version"}},
+		{[]string{""}, []string{"completion", "diagnose", "plan", "simulate", "version"}},
 		{[]string{"simulate", "--picker", ""}, pick.Names()},
 		{[]string{"simulate", "-o", ""}, []string{"json", "yaml", "table"}},
 		{[]string{"plan", "-o", "j"}, []string{"json", "yaml", "table"}},
 		{[]string{"simulate", "--expect", ""}, []string{"Promoted", "RolledBack", "AwaitingApproval"}},
 		{[]string{"plan", "--name", ""}, nil},
 		{[]string{"simulate", "--name", ""}, nil},
+		{[]string{"diagnose", ""}, nil},
+		{[]string{"diagnose", "--namespace", ""}, nil},
 		{[]string{"plan", "--"}, []string{"--rps", "--strict", "--error-percent", "--width"}},
 	} {
 		r := succeed(t, append([]string{"__complete"}, test.args...)...)

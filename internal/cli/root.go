@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -10,32 +11,59 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
+// exit is the end of a command with an exit code of its own. Without an error there is
+// nothing to print.
+type exit struct {
+	code int
+	err  error
+}
+
+func exitWith(code int, err error) error { return &exit{code, err} }
+
+func (e *exit) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+func (e *exit) Unwrap() error { return e.err }
+
 // Main runs the command that the arguments name and returns the exit code: 0, or 1
-// after an error, which it has printed.
+// after an error, which it has printed; diagnose has exit codes of its own.
 func Main(args []string, version string, streams genericiooptions.IOStreams) int {
 	cmd := NewCommand(version, streams)
 	cmd.SetArgs(append([]string{}, args...)) // nil would stand for the program's own
-	if err := cmd.Execute(); err != nil {
-		lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
+	err := cmd.Execute()
+	if err == nil {
+		return 0
+	}
+	code := 1
+	if e, own := errors.AsType[*exit](err); own {
+		code = e.code
+	}
+	if text := strings.TrimSpace(err.Error()); text != "" {
+		lines := strings.Split(text, "\n")
 		for i := range lines {
 			lines[i] = clean(lines[i])
 		}
 		_, _ = fmt.Fprintf(streams.ErrOut, "error: %s\n", strings.Join(lines, "\n"))
-		return 1
 	}
-	return 0
+	return code
 }
 
 // NewCommand returns the root command with all others below it.
 func NewCommand(version string, streams genericiooptions.IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kubectl-weightedrollout",
-		Short: "Look at a WeightedRollout before it runs",
-		Long: `Look at a WeightedRollout before it runs.
+		Short: "Look at a WeightedRollout before it runs, and while it does",
+		Long: `Look at a WeightedRollout before it runs, and while it does.
 
 plan prints every step of a rollout and when it can happen at the earliest.
 simulate runs the controller's own decisions against made-up traffic.
-Both need a file only: no cluster and no kubeconfig.`,
+Both need a file only: no cluster and no kubeconfig.
+diagnose says what a rollout in the cluster waits for, and whether the traffic keeps
+to its weights.`,
 		Example: `  # What would this rollout do, and how long would it take?
   kubectl weightedrollout plan -f config/samples/first.yaml
 
@@ -43,7 +71,10 @@ Both need a file only: no cluster and no kubeconfig.`,
   kubectl weightedrollout plan -f config/samples/first.yaml --rps 20
 
   # How would it go?
-  kubectl weightedrollout simulate -f config/samples/first.yaml --approve`,
+  kubectl weightedrollout simulate -f config/samples/first.yaml --approve
+
+  # How does it go?
+  kubectl weightedrollout diagnose checkout -n shop`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl weightedrollout"},
 		Args:          knownCommand,
 		SilenceErrors: true,
@@ -58,7 +89,7 @@ Both need a file only: no cluster and no kubeconfig.`,
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w\nSee '%s --help' for usage", err, cmd.CommandPath())
 	})
-	cmd.AddCommand(newPlanCommand(streams), newSimulateCommand(streams), newVersionCommand(version, streams))
+	cmd.AddCommand(newPlanCommand(streams), newSimulateCommand(streams), newDiagnoseCommand(streams), newVersionCommand(version, streams))
 	return cmd
 }
 

@@ -3,6 +3,8 @@ package health
 import (
 	"slices"
 	"time"
+
+	"github.com/weightedrollout/weightedrollout/internal/weights"
 )
 
 const (
@@ -41,6 +43,8 @@ type Share struct {
 	Cold bool
 	// ConfirmedAt is when the gateway confirmed the share; zero: it has not yet.
 	ConfirmedAt time.Time
+	// CanaryShare is what the weights give the canary, to compare the traffic with.
+	CanaryShare weights.Share
 	// Compared is what earlier shares of the attempt have shown beside stable.
 	Compared Comparison
 }
@@ -48,7 +52,7 @@ type Share struct {
 // Record returns an empty record of the share. Of one that is not confirmed nothing is
 // ever due.
 func (s Share) Record() Record {
-	in := Input{Config: s.Config, Subject: s.Subject, Unopposed: s.Unopposed, Cold: s.Cold, ConfirmedAt: s.ConfirmedAt}
+	in := Input{Config: s.Config, Subject: s.Subject, Unopposed: s.Unopposed, Cold: s.Cold, ConfirmedAt: s.ConfirmedAt, CanaryShare: s.CanaryShare}
 	return Record{config: s.Config, confirmedAt: s.ConfirmedAt, input: in, past: s.Config.Begin(s.Compared)}
 }
 

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/traffic"
+	"github.com/weightedrollout/weightedrollout/internal/weights"
 )
 
 // Memory is how far back windows are summed.
@@ -29,6 +31,8 @@ type Input struct {
 	// Cold says that the canary is being warmed up. It is not compared then: that it is
 	// slower for a while is what the warm-up is for. Its limits hold.
 	Cold bool
+	// CanaryShare is what the weights give the canary, to compare the traffic with.
+	CanaryShare weights.Share
 	// Past is what earlier windows have shown: those of earlier shares of the attempt,
 	// and those of this one that are not kept any more. See Config.Begin.
 	Past Past
@@ -78,6 +82,9 @@ type Verdict struct {
 	BreachSince time.Time
 	// Notes are remarks about the configuration that do not change the verdict.
 	Notes []string
+	// Traffic is how many requests each track has had at the present share. It has no
+	// part in the verdict.
+	Traffic Traffic
 }
 
 // Signal is the part of a verdict whose change matters to a rollout. It holds no
@@ -89,6 +96,8 @@ type Signal struct {
 	ScaleBack, Steady     bool
 	// ScaleTo is the score in whole twentieths while it scales the share back.
 	ScaleTo int
+	// Traffic says whether the traffic is divided as the weights say; empty: not known.
+	Traffic traffic.State
 	// Refused says why credentials cannot be used: who mends one fault is to see the
 	// next.
 	Refused string
@@ -98,7 +107,7 @@ type Signal struct {
 func (v Verdict) Signal() Signal {
 	s := Signal{
 		State: v.State, Reason: v.Reason, Check: v.Check, RampReady: v.RampReady, StageReady: v.StageReady,
-		ScaleBack: v.ScaleBack, Steady: v.Steady,
+		ScaleBack: v.ScaleBack, Steady: v.Steady, Traffic: v.Traffic.Finding.State,
 	}
 	if v.Reason == v1alpha1.ReasonProviderAuth {
 		s.Refused = v.Message
@@ -111,7 +120,7 @@ func (v Verdict) Signal() Signal {
 
 // Unknown returns a verdict that says that nothing can be said, and why.
 func Unknown(reason, message string) Verdict {
-	return Verdict{State: v1alpha1.VerdictUnknown}.because(reason, "", message)
+	return Verdict{State: v1alpha1.VerdictUnknown, Traffic: uncounted(message)}.because(reason, "", message)
 }
 
 // Evaluate judges the evidence. It never panics, whatever the input.
@@ -121,7 +130,7 @@ func Evaluate(in Input) Verdict {
 		return Verdict{
 			State: v1alpha1.VerdictHealthy, Reason: v1alpha1.ReasonChecksDisabled,
 			Message:   "health.disabled is true, so nothing is checked",
-			RampReady: true, StageReady: true,
+			RampReady: true, StageReady: true, Traffic: uncounted("health.disabled is true, so nothing is counted"),
 		}
 	case in.Config.Window < time.Millisecond || in.Config.Interval <= 0:
 		return Unknown(v1alpha1.ReasonInvalidSpec, "health.window and health.interval are not known")
@@ -129,6 +138,13 @@ func Evaluate(in Input) Verdict {
 		return Unknown(v1alpha1.ReasonAwaitingWindow, "nothing is measured: the version under test has no traffic, or its share is not confirmed yet")
 	}
 	windows := in.counted()
+	v := in.judge(windows)
+	v.Traffic = in.traffic(windows)
+	return v
+}
+
+// judge judges the windows that are evidence.
+func (in *Input) judge(windows []Window) Verdict {
 	if len(windows) == 0 {
 		return Unknown(v1alpha1.ReasonAwaitingWindow, in.awaitingWindow())
 	}

@@ -33,7 +33,7 @@ type draft struct {
 	// the verdict that was observed is not about it.
 	fresh bool
 	// moved is true once this decision changed the share, the stage or the outcome.
-	moved   bool
+	moved bool
 	// calmed is true while a change of the weights by another writer is left as it is.
 	calmed  bool
 	bound   weights.Bound

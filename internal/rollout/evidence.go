@@ -5,6 +5,7 @@ import (
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 	"github.com/weightedrollout/weightedrollout/internal/health"
+	"github.com/weightedrollout/weightedrollout/internal/weights"
 )
 
 // Subject returns the track whose health decides: canary, or stable while the
@@ -38,6 +39,18 @@ func MeasuredFrom(status *v1alpha1.WeightedRolloutStatus) time.Time {
 		return share.ChangedAt.Time
 	}
 	return time.Time{}
+}
+
+// CanaryShare is the share of the canary that is desired, 0 without a record.
+func CanaryShare(status *v1alpha1.WeightedRolloutStatus) weights.Share {
+	if status.Share.Desired == nil {
+		return weights.ShareNone
+	}
+	share, err := weights.ShareFrom(*status.Share.Desired)
+	if err != nil {
+		return weights.ShareNone
+	}
+	return share
 }
 
 // Unopposed says that the track under test has all traffic, so that there is nothing to

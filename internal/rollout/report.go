@@ -34,6 +34,7 @@ func (d *draft) writeStatus() {
 	}
 	d.status.Phase = d.phaseNow()
 	d.conditions()
+	d.reportTraffic()
 }
 
 func (d *draft) phaseNow() v1alpha1.Phase {
@@ -85,10 +86,10 @@ func (d *draft) reportRoutes() {
 		// What was just written is reported with its confirmation, in the same write.
 		return
 	}
-	d.status.Share.Observed = nil
+	d.status.Share.Observed, d.status.Share.ObservedFrom = nil, ""
 	if seen {
 		p := percent(high)
-		d.status.Share.Observed = &p
+		d.status.Share.Observed, d.status.Share.ObservedFrom = &p, v1alpha1.ShareFromWeights
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 	"github.com/weightedrollout/weightedrollout/internal/health"
 	"github.com/weightedrollout/weightedrollout/internal/rollout"
+	"github.com/weightedrollout/weightedrollout/internal/weights"
 )
 
 // target is what evidence is about. Evidence for one says nothing about another.
@@ -15,6 +16,7 @@ type target struct {
 	confirmedAt time.Time
 	unopposed   bool
 	cold        bool
+	desired     weights.Share
 	// compared is what earlier shares have shown. It changes only with the others.
 	compared health.Comparison
 }
@@ -80,13 +82,13 @@ func (e *evidence) poll(now time.Time, elapsed time.Duration, mood Metrics) bool
 }
 
 func (t target) share(c health.Config) health.Share {
-	return health.Share{Config: c, Subject: t.subject, Unopposed: t.unopposed, Cold: t.cold, ConfirmedAt: t.confirmedAt, Compared: t.compared}
+	return health.Share{Config: c, Subject: t.subject, Unopposed: t.unopposed, Cold: t.cold, ConfirmedAt: t.confirmedAt, CanaryShare: t.desired, Compared: t.compared}
 }
 
 // targetOf says what a status wants to have measured.
 func targetOf(s *v1alpha1.WeightedRolloutStatus) target {
 	return target{
 		attempt: s.Attempt, subject: rollout.Subject(s), confirmedAt: rollout.MeasuredFrom(s),
-		unopposed: rollout.Unopposed(s), cold: rollout.Cold(s), compared: rollout.Compared(s),
+		unopposed: rollout.Unopposed(s), cold: rollout.Cold(s), desired: rollout.CanaryShare(s), compared: rollout.Compared(s),
 	}
 }

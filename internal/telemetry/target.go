@@ -12,6 +12,7 @@ import (
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 	"github.com/weightedrollout/weightedrollout/internal/health"
+	"github.com/weightedrollout/weightedrollout/internal/weights"
 )
 
 // Target is a rollout whose evidence is wanted.
@@ -37,6 +38,8 @@ type Target struct {
 	Unopposed bool
 	// Cold says that it is being warmed up.
 	Cold bool
+	// CanaryShare is what the weights give the canary, to compare the traffic with.
+	CanaryShare weights.Share
 	// Compared is what earlier shares of the attempt have shown beside stable. It is
 	// read when the target is new.
 	Compared health.Comparison
@@ -45,7 +48,7 @@ type Target struct {
 // same says whether evidence that was gathered for one target speaks for another.
 func (t *Target) same(u *Target) bool {
 	return t.Key == u.Key && t.UID == u.UID && t.Attempt == u.Attempt && t.Route == u.Route &&
-		sameBackend(t.Stable, u.Stable) && sameBackend(t.Canary, u.Canary) && t.Subject == u.Subject && t.Unopposed == u.Unopposed && t.Cold == u.Cold && t.For == u.For &&
+		sameBackend(t.Stable, u.Stable) && sameBackend(t.Canary, u.Canary) && t.Subject == u.Subject && t.Unopposed == u.Unopposed && t.Cold == u.Cold && t.CanaryShare == u.CanaryShare && t.For == u.For &&
 		t.ConfirmedAt.Equal(u.ConfirmedAt) && reflect.DeepEqual(t.Health, u.Health)
 }
 
@@ -88,7 +91,7 @@ func newEntry(t Target) *entry {
 		return e
 	}
 	e.config = config
-	e.record = health.Share{Config: config, Subject: t.Subject, Unopposed: t.Unopposed, Cold: t.Cold, ConfirmedAt: t.ConfirmedAt, Compared: t.Compared}.Record()
+	e.record = health.Share{Config: config, Subject: t.Subject, Unopposed: t.Unopposed, Cold: t.Cold, ConfirmedAt: t.ConfirmedAt, CanaryShare: t.CanaryShare, Compared: t.Compared}.Record()
 	if config.Disabled {
 		return e
 	}

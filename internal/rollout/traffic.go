@@ -1,0 +1,80 @@
+package rollout
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/traffic"
+)
+
+// reportTraffic says whether the requests are divided as the weights say, and what share
+// they show. The numbers are a snapshot: they are written when what they say changes, or
+// with what else is written.
+func (d *draft) reportTraffic() {
+	was := meta.FindStatusCondition(d.status.Conditions, v1alpha1.ConditionTrafficMatchesWeights)
+	status, reason, message := d.trafficFinding()
+	told := status != metav1.ConditionUnknown
+	if was != nil && d.notWorthAWrite(was.Status, status) {
+		return
+	}
+	if told && was != nil && was.Status == status && !d.moved && d.obs.Status != nil && d.obs.Status.Share.ObservedFrom == v1alpha1.ShareFromRequests {
+		// The same in other numbers.
+		d.status.Share.Observed, d.status.Share.ObservedFrom = d.obs.Status.Share.Observed, v1alpha1.ShareFromRequests
+		return
+	}
+	if told {
+		p := percent(d.obs.Verdict.Traffic.Finding.Observed)
+		d.status.Share.Observed, d.status.Share.ObservedFrom = &p, v1alpha1.ShareFromRequests
+	}
+	if status == metav1.ConditionFalse && (was == nil || was.Status != status) {
+		d.event(true, v1alpha1.ReasonTrafficDiffers, "%s", message)
+	}
+	d.condition(v1alpha1.ConditionTrafficMatchesWeights, status, reason, message)
+}
+
+// notWorthAWrite tells whether all else is as it was, and the traffic no news: why it
+// cannot be told, or, in the middle of a ramp, that it is well.
+func (d *draft) notWorthAWrite(was, is metav1.ConditionStatus) bool {
+	if is == metav1.ConditionFalse || d.obs.Status == nil || was == metav1.ConditionFalse {
+		return false
+	}
+	if is == metav1.ConditionTrue && !d.inMidRamp() || is == metav1.ConditionUnknown && was == metav1.ConditionTrue {
+		return false
+	}
+	return equality.Semantic.DeepEqual(d.status, *d.obs.Status)
+}
+
+// trafficFinding compares the requests at the present share with the weights.
+func (d *draft) trafficFinding() (status metav1.ConditionStatus, reason, message string) {
+	unknown := func(format string, args ...any) (metav1.ConditionStatus, string, string) {
+		return metav1.ConditionUnknown, v1alpha1.ReasonTrafficNotMeasured, fmt.Sprintf(format, args...)
+	}
+	t := d.obs.Verdict.Traffic
+	f := t.Finding
+	switch {
+	case !d.known || !d.open() || d.obs.Owner != "":
+		return unknown("no rollout is under way")
+	case d.fresh || d.moved || !d.confirmed() || !d.routesCarry():
+		return unknown("the share has just been changed")
+	case d.obs.Crossing != "":
+		return unknown("%s sends to one of the two Services as well, and a gateway counts by Service: its requests cannot be told from the rollout's", d.obs.Crossing)
+	case !t.Counted && t.NotCounted == "":
+		return unknown("nothing has been counted yet")
+	case !t.Counted:
+		return unknown("%s", t.NotCounted)
+	case f.State == "":
+		return unknown("the weights give the canary nothing")
+	case f.State == traffic.Matches:
+		return metav1.ConditionTrue, v1alpha1.ReasonTrafficMatches,
+			fmt.Sprintf("the canary had %s percent of %d requests, and the weights give it %s", percent(f.Observed), t.Canary+t.Stable, percent(d.share))
+	case f.State == traffic.Differs:
+		return metav1.ConditionFalse, v1alpha1.ReasonTrafficDiffers,
+			fmt.Sprintf("the canary had %s percent of %d requests, and the weights give it %s: chance allows from %s to %s. Does the gateway support weights, is there another route for these requests, do sessions stick to a backend?",
+				percent(f.Observed), t.Canary+t.Stable, percent(d.share), percent(f.Low), percent(f.High))
+	}
+	return unknown("about %d requests of both versions are needed to tell, at this share", traffic.Needed(d.share))
+}
