@@ -4,8 +4,10 @@
 // passed, failed and were skipped, with the reason of each skip. Packages whose
 // path contains the -stream text show their output as it comes.
 //
-// It exits with 1 if a test failed, a package did not build or did not end, or
-// no test ran at all.
+// With -cases it also counts which of the numbered cases of a document have a test.
+//
+// It exits with 1 if a test failed, a package did not build or did not end, no test ran
+// at all, or a case has no test that passed.
 package main
 
 import (
@@ -23,12 +25,20 @@ const quiet = 30 * time.Second
 
 func main() {
 	stream := flag.String("stream", "", "show the output of packages whose path contains this as it comes")
+	casesIn := flag.String("cases", "", "count the tests of the cases that this document numbers, and fail if one has none that passed")
 	flag.Parse()
 
 	// go test gets the terminal's Ctrl-C itself; what it still prints counts.
 	signal.Ignore(os.Interrupt)
 
 	s := newSummary(os.Stdout, *stream)
+	if *casesIn != "" {
+		var err error
+		if s.cases, err = readCases(*casesIn); err != nil {
+			fmt.Fprintln(os.Stderr, "testsummary:", err)
+			os.Exit(1)
+		}
+	}
 	follow(s, readLines(os.Stdin))
 	if !s.finish() {
 		os.Exit(1)

@@ -43,6 +43,7 @@ type summary struct {
 	withoutTests            int
 	failures                []string
 	skips                   map[string][]string // the tests by package and reason
+	cases                   *cases              // nil if none are counted
 }
 
 func newSummary(out io.Writer, stream string) *summary {
@@ -100,6 +101,7 @@ func (s *summary) testEnd(p *pkg, e event) bool {
 	case "pass":
 		p.passed++
 		s.passed++
+		s.cases.passed(e.Test)
 	case "skip":
 		p.skipped++
 		s.skipped++
@@ -203,8 +205,9 @@ func (s *summary) finish() bool {
 	if s.withoutTests > 0 {
 		fmt.Fprintf(s.out, "Packages without a test that was run: %d\n", s.withoutTests)
 	}
+	covered := s.cases.report(s.out)
 	fmt.Fprintln(s.out, counts(s.passed, s.failed, s.skipped))
-	return s.failed == 0 && s.passed > 0
+	return s.failed == 0 && s.passed > 0 && covered
 }
 
 func list(out io.Writer, title string, items []string) {
