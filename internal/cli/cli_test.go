@@ -92,6 +92,8 @@ func TestGolden(t *testing.T) {
 		{"plan-default-rps.golden", []string{"plan", "-f", defaultPlan, "--rps", "50"}},
 		{"plan-doubtful.golden", []string{"plan", "-f", doubtfulPlan, "--rps", "2", "--width", "120"}},
 		{"simulate-default.golden", []string{"simulate", "-f", defaultPlan, "--width", "80"}},
+		{"plan-windows.golden", []string{"plan", "-f", "testdata/windows.yaml"}},
+		{"simulate-windows.golden", []string{"simulate", "-f", "testdata/windows.yaml", "--exact"}},
 		{"simulate-failing.golden", []string{"simulate", "-f", defaultPlan, "--scenario", failing, "--width", "120"}},
 		{"simulate-exact.golden", []string{"simulate", "-f", defaultPlan, "--exact", "--rps", "20"}},
 	} {

@@ -19,6 +19,9 @@ func drawPlan(s *screen, p *schedule.Schedule) {
 		course = "Without that: " + course
 	}
 	s.prose(0, "%s", course)
+	if p.Windows != "" {
+		s.prose(0, "Raises happen only in plan.windows: %s. The times here are those of a window that never closes.", p.Windows)
+	}
 	if p.Return != nil {
 		s.prose(0, "%s", returnText(p.Return))
 	}

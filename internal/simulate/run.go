@@ -62,6 +62,7 @@ func Run(spec *v1alpha1.WeightedRolloutSpec, scenario *Scenario, o Options) (*Re
 	if err := tooMany(s, o); err != nil {
 		return nil, err
 	}
+	spec = Named(spec)
 	config, err := checkSpec(spec, s)
 	if err != nil {
 		return nil, err
@@ -133,6 +134,17 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
+// Named returns the spec with a name for its revision, where that follows from the pod
+// template of canary.workload, which is not at hand.
+func Named(spec *v1alpha1.WeightedRolloutSpec) *v1alpha1.WeightedRolloutSpec {
+	if spec == nil || spec.Revision != "" || spec.Canary == nil || spec.Canary.Workload == nil {
+		return spec
+	}
+	spec = spec.DeepCopy()
+	spec.Revision = "pod template of " + spec.Canary.Workload.Name
+	return spec
+}
+
 // checkSpec makes sure that there is something to simulate, and reads the health
 // section. What else can be wrong with a spec is found by the first decision.
 func checkSpec(spec *v1alpha1.WeightedRolloutSpec, s script) (health.Config, error) {
@@ -175,6 +187,12 @@ func (e *engine) begin() error {
 // takeForGranted lists what the simulation assumes beyond the spec and the scenario.
 func (w *world) takeForGranted() []string {
 	var notes []string
+	if len(w.spec.Plan.Windows) > 0 {
+		notes = append(notes, "the simulation begins on a "+epoch.Format("Monday at 15:04 MST"))
+	}
+	if w.spec.Canary.Workload != nil || w.spec.Stable.Workload != nil {
+		notes = append(notes, "workloads are not simulated: there are always enough ready replicas, and stable is updated by a person (finish)")
+	}
 	if _, unset := gauges(w.evidence.config, w.script.checks); len(unset) > 0 {
 		notes = append(notes, fmt.Sprintf("the scenario has no values for the checks %s: each gives a value inside its limits", strings.Join(unset, ", ")))
 	}

@@ -32,6 +32,9 @@ type Schedule struct {
 	// Duration is the time until the canary is promoted, or, with Stuck, until nothing
 	// can happen any more.
 	Duration simulate.Elapsed `json:"duration"`
+	// Windows say when raises may happen; empty: at any time. The course is that of a
+	// window that never closes.
+	Windows string `json:"windows,omitempty"`
 	// Approvals counts the stages that wait for a person.
 	Approvals int `json:"approvals"`
 	// Stalled says why the rollout never starts; nil if it does. All else is then what

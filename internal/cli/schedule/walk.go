@@ -12,6 +12,7 @@ import (
 	"github.com/weightedrollout/weightedrollout/internal/route"
 	"github.com/weightedrollout/weightedrollout/internal/simulate"
 	"github.com/weightedrollout/weightedrollout/internal/weights"
+	"github.com/weightedrollout/weightedrollout/internal/window"
 )
 
 // Options say what is known beside the spec.
@@ -35,15 +36,23 @@ func For(wr *v1alpha1.WeightedRollout, o Options) (*Schedule, error) {
 	if o.RPS > 0 && !(o.ErrorPercent > 0 && o.ErrorPercent < 100) {
 		return nil, fmt.Errorf("an error rate of %g percent: give a number above 0 and below 100", o.ErrorPercent)
 	}
-	p, err := planFrom(&wr.Spec, o.Routes)
+	spec := simulate.Named(&wr.Spec)
+	p, err := planFrom(spec, o.Routes)
+	if err != nil {
+		return nil, err
+	}
+	windows, err := window.Parse(spec.Plan.Windows)
 	if err != nil {
 		return nil, err
 	}
 	w := walker{plan: p, rps: o.RPS, cold: true, out: &Schedule{
-		Name: wr.Name, Revision: wr.Spec.Revision, RequestsPerSecond: o.RPS, Adjustments: []Adjustment{},
+		Name: wr.Name, Revision: spec.Revision, RequestsPerSecond: o.RPS, Adjustments: []Adjustment{},
 	}}
 	if o.RPS > 0 {
 		w.out.ErrorPercent = &o.ErrorPercent
+	}
+	if len(spec.Plan.Windows) > 0 {
+		w.out.Windows = windows.String()
 	}
 	w.out.Unmeasured = p.health.Disabled
 	w.out.Stalled = p.stalled()
