@@ -59,37 +59,56 @@ func (e *evidenceFlags) asker() (*asker, error) {
 	if err != nil || base.Scheme != "https" && base.Scheme != "http" || base.Host == "" {
 		return nil, fmt.Errorf("--evidence %q is no address: give one such as https://localhost:8443", e.address)
 	}
-	a := &asker{base: base}
-	if e.tokenFile != "" {
-		token, err := os.ReadFile(e.tokenFile)
-		if err != nil {
-			return nil, fmt.Errorf("--token-file: %w", err)
-		}
-		if a.token = strings.TrimSpace(string(token)); a.token == "" {
-			return nil, fmt.Errorf("--token-file: %s is empty", e.tokenFile)
-		}
-		if base.Scheme != "https" {
-			return nil, errors.New("--token-file needs an address with https: a token is not sent in clear text")
-		}
+	token, err := e.token(base)
+	if err != nil {
+		return nil, err
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: e.insecure} //nolint:gosec // only where the user says so
-	if e.caFile != "" {
-		pem, err := os.ReadFile(e.caFile)
-		if err != nil {
-			return nil, fmt.Errorf("--ca-file: %w", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("--ca-file: %s has no certificate in PEM", e.caFile)
-		}
+	if config.RootCAs, err = e.authorities(); err != nil {
+		return nil, err
 	}
-	a.client = &http.Client{
+	return &asker{base: base, token: token, client: &http.Client{
 		Timeout:   evidencePatience,
 		Transport: &http.Transport{TLSClientConfig: config, Proxy: http.ProxyFromEnvironment},
 		// A token goes to the address that was named, and to no other.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+// token reads the token, if there is one.
+func (e *evidenceFlags) token(to *url.URL) (string, error) {
+	if e.tokenFile == "" {
+		return "", nil
 	}
-	return a, nil
+	text, err := os.ReadFile(e.tokenFile)
+	if err != nil {
+		return "", fmt.Errorf("--token-file: %w", err)
+	}
+	token := strings.TrimSpace(string(text))
+	switch {
+	case token == "":
+		return "", fmt.Errorf("--token-file: %s is empty", e.tokenFile)
+	case to.Scheme != "https":
+		return "", errors.New("--token-file needs an address with https: a token is not sent in clear text")
+	}
+	return token, nil
+}
+
+// authorities reads the certificates to check the address against; nil stands for those
+// of the machine.
+func (e *evidenceFlags) authorities() (*x509.CertPool, error) {
+	if e.caFile == "" {
+		return nil, nil //nolint:nilnil // nil has a meaning
+	}
+	pem, err := os.ReadFile(e.caFile)
+	if err != nil {
+		return nil, fmt.Errorf("--ca-file: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("--ca-file: %s has no certificate in PEM", e.caFile)
+	}
+	return pool, nil
 }
 
 // ask gets the evidence of a rollout.

@@ -67,6 +67,7 @@ func (s *sighting) status() {
 	st := &s.rollout.Status
 	in := &s.input
 	in.Outcome = st.OutcomeReason
+	in.NoWindows = "the requests of each window are in the live evidence only: give --evidence"
 	in.Confirmed = st.Share.ConfirmedAt != nil
 	if st.Share.Desired != nil {
 		share, err := weights.ShareFrom(*st.Share.Desired)
@@ -227,12 +228,20 @@ func (s *sighting) events(events []eventsv1.Event) {
 	}
 }
 
+// noWindows says why live evidence has no window to look at.
+func noWindows(d *live.Document) string {
+	if d.Traffic != nil && d.Traffic.NotCounted != "" {
+		return d.Traffic.NotCounted
+	}
+	return "no window has been counted at this share yet"
+}
+
 // take takes over the live evidence: the requests of each track, and those of every
 // window that lies beside the one before.
 func (s *sighting) take(d *live.Document) {
 	in := &s.input
 	in.Confirmed = in.Confirmed && d.ConfirmedAt != nil
-	in.Windows = nil
+	in.NoWindows = noWindows(d)
 	for _, e := range d.Evaluations {
 		length := e.End.Sub(e.Start)
 		if length < time.Millisecond || e.End.UnixMilli()%length.Milliseconds() != 0 || e.Stable == nil || e.Canary == nil {

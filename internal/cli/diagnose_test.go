@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -172,7 +173,7 @@ var steadily = []string{
 }
 
 // swinging is what a rollout tells whose weight goes up and down.
-var swinging = append(steadily[:len(steadily):len(steadily)],
+var swinging = append(slices.Clip(steadily),
 	"Degraded: the canary's share goes from 20 to 16 percent, since it is degraded: slow",
 	"ShareRaised: the canary's share goes from 16 to 19 percent in stage 1/2",
 	"ShareRaised: the canary's share goes from 19 to 20 percent in stage 1/2",
@@ -319,6 +320,10 @@ func TestDiagnoseMakesDo(t *testing.T) {
 	forbidden := metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden, Message: "you may not",
 	}
+	wrong := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(wrong, []byte("wrong"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	inCluster(t, map[string]any{rolloutPath: object(t, healthyRollout), routesPath: forbidden, eventsPath: forbidden})
 	for name, c := range map[string]struct {
 		answer any
@@ -330,7 +335,7 @@ func TestDiagnoseMakesDo(t *testing.T) {
 		"no evidence":     {"not found", http.StatusNotFound, nil, "is this the address of the controller's metrics?"},
 		"another attempt": {live.Document{Attempt: 1}, http.StatusOK, nil, "it is about attempt 1"},
 		"no document":     {"text", http.StatusOK, nil, "the answer is no evidence"},
-		"a wrong token":   {nil, http.StatusOK, []string{"--token-file", "testdata/default.yaml"}, "weightedrollout-evidence-reader"},
+		"a wrong token":   {nil, http.StatusOK, []string{"--token-file", wrong}, "weightedrollout-evidence-reader"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			address, token, ca := controller(t, c.answer, c.code)

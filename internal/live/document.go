@@ -28,6 +28,8 @@ type Document struct {
 	Stage Awaited `json:"stage"`
 	// Comparison is the comparison with stable, if there is one.
 	Comparison *Comparison `json:"comparison,omitempty"`
+	// Traffic is how many requests the gateway sent to each track at the present share.
+	Traffic *Traffic `json:"traffic,omitempty"`
 	// Evaluations are the newest ones, at most 60, by rising time.
 	Evaluations []Evaluation `json:"evaluations"`
 }
@@ -71,6 +73,15 @@ type Comparison struct {
 	Through *time.Time `json:"through,omitempty"`
 }
 
+// Traffic is how many requests the gateway sent to each track since the confirmation: in
+// windows side by side, one hour at most.
+type Traffic struct {
+	Canary int64 `json:"canary"`
+	Stable int64 `json:"stable"`
+	// NotCounted says why the requests are not known.
+	NotCounted string `json:"notCounted,omitempty"`
+}
+
 // Evaluation is what one window said.
 type Evaluation struct {
 	Start time.Time `json:"start"`
@@ -106,7 +117,7 @@ func document(k key, e Evidence, now time.Time) Document {
 			State: string(v.State), Reason: v.Reason, Check: v.Check, Message: v.Message, Requests: v.Requests,
 			Score: positive(v.Score), From: known(v.From), To: known(v.To), Notes: v.Notes,
 		},
-		Ramp: awaited(r.Ramp), Stage: awaited(r.Stage), Evaluations: []Evaluation{},
+		Ramp: awaited(r.Ramp), Stage: awaited(r.Stage), Traffic: traffic(v.Traffic), Evaluations: []Evaluation{},
 	}
 	if c := r.Comparison; c != nil {
 		d.Comparison = &Comparison{Evidence: rounded(c.Evidence), Proof: rounded(c.Proof), NotWorse: c.NotWorse, Waits: c.Waits, Through: known(c.Through)}
@@ -125,6 +136,14 @@ func document(k key, e Evidence, now time.Time) Document {
 		d.Evaluations = append(d.Evaluations, is)
 	}
 	return d
+}
+
+// traffic is absent where a verdict says nothing of it.
+func traffic(t health.Traffic) *Traffic {
+	if !t.Counted && t.NotCounted == "" {
+		return nil
+	}
+	return &Traffic{Canary: t.Canary, Stable: t.Stable, NotCounted: t.NotCounted}
 }
 
 func awaited(a health.Awaited) Awaited {

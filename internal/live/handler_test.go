@@ -101,6 +101,9 @@ func TestDocument(t *testing.T) {
 	if !got.Ramp.Open || len(got.Evaluations) != health.MaxEvaluations || got.Comparison == nil || got.Comparison.Proof != 20 {
 		t.Errorf("ramp %+v, %d evaluations, comparison %+v", got.Ramp, len(got.Evaluations), got.Comparison)
 	}
+	if diff := cmp.Diff(&live.Traffic{Canary: 630, Stable: 12_600}, got.Traffic); diff != "" {
+		t.Errorf("traffic (-want +got):\n%s", diff)
+	}
 	last := got.Evaluations[len(got.Evaluations)-1]
 	wantLast := live.Evaluation{
 		Start: end.Add(-time.Minute), End: end, Outcome: "Passed", Checks: map[string]float64{"queue": 3},
@@ -126,6 +129,9 @@ func TestDocumentOfNothing(t *testing.T) {
 	var got live.Document
 	if err := json.Unmarshal(rec.Body.Bytes(), &got); err != nil || rec.Code != http.StatusOK {
 		t.Fatalf("%d %v\n%s", rec.Code, err, rec.Body)
+	}
+	if got.Traffic == nil || got.Traffic.NotCounted == "" {
+		t.Errorf("traffic %+v", got.Traffic)
 	}
 	if got.Verdict.Reason != v1alpha1.ReasonAwaitingWindow || got.Ramp.AboutSeconds != 100 || got.Evaluations == nil || len(got.Evaluations) != 0 {
 		t.Errorf("got %+v", got)
