@@ -197,6 +197,9 @@ func (d *draft) returnScale(s v1alpha1.ScaledStatus) bool {
 	}
 	if !ok || now != s.To || now == s.From {
 		// Given back, or set by somebody else since.
+		if ok && now == s.From {
+			d.event(false, v1alpha1.ReasonScaled, "%s %q is back at %d", s.Kind, s.Name, s.From)
+		}
 		return false
 	}
 	if s.Kind != autoscalerKind && w.Autoscaler != nil {
