@@ -9,8 +9,9 @@ ASSETS := $(abspath $(or $(KUBEBUILDER_ASSETS),$(BIN)))
 KUBECTL = $(or $(wildcard $(ASSETS)/kubectl),$(BIN)/kubectl)
 BUILD  := hack/build-tools.sh
 
-# What the demo and the end-to-end tests run.
-TOOLS := etcd kube-apiserver kubectl traefik prometheus podinfo
+# What the demo and the end-to-end tests run, and what only the tests do.
+TOOLS      := etcd kube-apiserver kubectl traefik prometheus podinfo
+TEST_TOOLS := $(TOOLS) kube-controller-manager
 
 SCENARIO     ?=
 DEMO_KEEP    ?=
@@ -51,8 +52,8 @@ install-file: ## Write all that a cluster needs to dist/install.yaml.
 
 .PHONY: test
 test: gcc ## Run every test under the race detector, the end-to-end ones last.
-	@$(BUILD) $(TOOLS) manager demo testsummary
-	@pkgs=$(LIGHT); { rc=0; $(GOTEST) $$pkgs || rc=1; $(GOTEST) $(HEAVY) ./test/... || rc=1; exit $$rc; } | $(SUMMARY)
+	@$(BUILD) $(TEST_TOOLS) manager demo testsummary
+	@pkgs=$(LIGHT); { rc=0; $(GOTEST) $$pkgs || rc=1; $(GOTEST) $(HEAVY) ./test/... || rc=1; exit $$rc; } | $(SUMMARY) -cases docs/faults.md
 
 .PHONY: test-unit
 test-unit: gcc ## Run the tests that start no other process.
@@ -61,8 +62,13 @@ test-unit: gcc ## Run the tests that start no other process.
 
 .PHONY: test-e2e
 test-e2e: gcc ## Run the end-to-end tests only: real API server, gateway and Prometheus.
-	@$(BUILD) $(TOOLS) manager demo testsummary
+	@$(BUILD) $(TEST_TOOLS) manager demo testsummary
 	@$(GOTEST) $(HEAVY) ./test/e2e/... | $(SUMMARY)
+
+.PHONY: test-long
+test-long: gcc ## Run the tests that depend on chance WEIGHTEDROLLOUT_REPEAT (20) times, each with another seed.
+	@$(BUILD) $(TOOLS) manager testsummary
+	@WEIGHTEDROLLOUT_REPEAT=$${WEIGHTEDROLLOUT_REPEAT:-20} $(GOTEST) $(HEAVY) -run '^TestSlowAPIServer$$' ./test/e2e/played | $(SUMMARY)
 
 .PHONY: nightly
 nightly: gcc ## Check the properties on RAPID_CHECKS (100000) cases each, then fuzz: hours.

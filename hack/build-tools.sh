@@ -30,6 +30,7 @@ describe() {
 	etcd) secs=60 module=go.etcd.io/etcd/server/v3 pkg=$module ;;
 	golangci-lint) secs=300 module=github.com/golangci/golangci-lint/v2 pkg=$module/cmd/golangci-lint ;;
 	kube-apiserver) secs=270 dir=$root/tools/kubernetes module=k8s.io/kubernetes pkg=$module/cmd/kube-apiserver ;;
+	kube-controller-manager) secs=180 dir=$root/tools/kubernetes module=k8s.io/kubernetes pkg=$module/cmd/kube-controller-manager ;;
 	kubectl) secs=60 dir=$root/tools/kubernetes module=k8s.io/kubernetes pkg=$module/cmd/kubectl ;;
 	podinfo) secs=20 module=github.com/stefanprodan/podinfo pkg=$module/cmd/podinfo ;;
 	prometheus) secs=100 module=github.com/prometheus/prometheus pkg=$module/cmd/prometheus tags=remove_all_sd ;;

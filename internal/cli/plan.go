@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 	"github.com/weightedrollout/weightedrollout/internal/cli/schedule"
 	"github.com/weightedrollout/weightedrollout/internal/route"
 )
@@ -50,7 +51,7 @@ in 80 % of all cases, where stable fails for --error-percent of its requests. Th
 controller remembers requests for an hour, so a longer stage proves no more.
 
 Warnings about a plan that cannot work as written go to standard error. If the file
-holds the HTTPRoutes as well, their rules are looked at too: what keeps the rollout
+holds the routes as well, their rules are looked at too: what keeps the rollout
 from starting is said first.`,
 		Example: `  # Every step, and the earliest end
   kubectl weightedrollout plan -f config/samples/first.yaml
@@ -147,16 +148,19 @@ func (i *input) routes() map[string]route.Inspection {
 		return found
 	}
 	pair := route.Pair{
-		Stable: route.Backend{Service: spec.Stable.Service, Port: spec.Stable.Port},
-		Canary: route.Backend{Service: spec.Canary.Service, Port: spec.Canary.Port},
+		Stable: route.Backend{Namespace: spec.Stable.Namespace, Service: spec.Stable.Service, Port: spec.Stable.Port},
+		Canary: route.Backend{Namespace: spec.Canary.Namespace, Service: spec.Canary.Service, Port: spec.Canary.Port},
 	}
 	for _, ref := range spec.Routes {
-		hr := i.file.HTTPRoute(i.rollout.Namespace, ref.Name)
-		if hr == nil {
+		shown := route.FromHTTPRoute(i.file.HTTPRoute(i.rollout.Namespace, ref.Name))
+		if ref.Kind == v1alpha1.GRPCRouteKind {
+			shown = route.FromGRPCRoute(i.file.GRPCRoute(i.rollout.Namespace, ref.Name))
+		}
+		if shown == nil {
 			continue
 		}
-		hr.Namespace = cmp.Or(hr.Namespace, i.rollout.Namespace, metav1.NamespaceDefault)
-		found[ref.Name] = route.Inspect(route.FromHTTPRoute(hr), ref.RuleNames, pair)
+		shown.Namespace = cmp.Or(shown.Namespace, i.rollout.Namespace, metav1.NamespaceDefault)
+		found[schedule.RouteKey(ref)] = route.Inspect(shown, ref.RuleNames, pair)
 	}
 	return found
 }

@@ -65,14 +65,23 @@ func (f *File) Rollout(name string) (*v1alpha1.WeightedRollout, error) {
 // if the file has none that can be read. An object without a namespace is in every
 // one. The route's own schema is not checked.
 func (f *File) HTTPRoute(namespace, name string) *gatewayv1.HTTPRoute {
+	return routeIn[gatewayv1.HTTPRoute](f, "HTTPRoute", namespace, name)
+}
+
+// GRPCRoute is HTTPRoute for a GRPCRoute.
+func (f *File) GRPCRoute(namespace, name string) *gatewayv1.GRPCRoute {
+	return routeIn[gatewayv1.GRPCRoute](f, "GRPCRoute", namespace, name)
+}
+
+func routeIn[R any](f *File, kind, namespace, name string) *R {
 	for _, d := range f.documents {
 		in := d.text("metadata", "namespace")
-		if d.kind() != "HTTPRoute" || d.apiVersion() != gatewayv1.GroupVersion.String() || d.name() != name || (in != "" && namespace != "" && in != namespace) {
+		if d.kind() != kind || d.apiVersion() != gatewayv1.GroupVersion.String() || d.name() != name || (in != "" && namespace != "" && in != namespace) {
 			continue
 		}
-		hr := &gatewayv1.HTTPRoute{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.content, hr); err == nil {
-			return hr
+		read := new(R)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.content, read); err == nil {
+			return read
 		}
 	}
 	return nil

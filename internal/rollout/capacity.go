@@ -94,10 +94,21 @@ func (d *draft) roomFor(part weights.Share) bool {
 	return false
 }
 
-// scaleUp asks for replicas, the intent first.
+// switchedOn tells whether the track under test is asked to have any replicas, and asks
+// for them where that is allowed: without any, waiting for its endpoints is in vain.
+func (d *draft) switchedOn(part weights.Share) bool {
+	w, _, _ := d.testing()
+	if d.capacityMode() != v1alpha1.CapacityScale || w.Replicas > 0 {
+		return true
+	}
+	return d.roomFor(part)
+}
+
+// scaleUp asks for replicas, the intent first. An autoscaler takes a workload of 0
+// replicas as switched off, so that the first ones are asked for directly.
 func (d *draft) scaleUp(w *Workload, track v1alpha1.TrackName, need int32) {
 	ask := Scale{Track: track, Kind: w.Kind, Name: w.Name, From: w.Replicas, To: need}
-	if a := w.Autoscaler; a != nil {
+	if a := w.Autoscaler; a != nil && w.Replicas > 0 {
 		ask.Kind, ask.Name, ask.From = autoscalerKind, a.Name, a.Min
 		if need > a.Max {
 			d.stall(v1alpha1.ReasonCapacityLimit, "%s; maxReplicas of %s %q is %d: raise it to %d at least", d.message, autoscalerKind, a.Name, a.Max, need)
@@ -202,7 +213,7 @@ func (d *draft) returnScale(s v1alpha1.ScaledStatus) bool {
 		}
 		return false
 	}
-	if s.Kind != autoscalerKind && w.Autoscaler != nil {
+	if s.Kind != autoscalerKind && w.Autoscaler != nil && s.From > 0 {
 		// An autoscaler has taken over.
 		return false
 	}

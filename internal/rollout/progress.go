@@ -27,6 +27,9 @@ func ramping(d *draft) bool {
 		return false
 	}
 	if present == 0 && !d.testedReady() {
+		if first, _ := d.next(present, target); !d.switchedOn(first) {
+			return true
+		}
 		d.waitForEndpoint()
 		return true
 	}

@@ -48,11 +48,6 @@ func unsetStandards(spec *corev1.PodSpec) {
 	for i := range spec.Containers {
 		unsetInContainer(&spec.Containers[i])
 	}
-	for i := range spec.EphemeralContainers {
-		common := corev1.Container(spec.EphemeralContainers[i].EphemeralContainerCommon)
-		unsetInContainer(&common)
-		spec.EphemeralContainers[i].EphemeralContainerCommon = corev1.EphemeralContainerCommon(common)
-	}
 	for i := range spec.Volumes {
 		unsetInVolume(&spec.Volumes[i].VolumeSource)
 	}

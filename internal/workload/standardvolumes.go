@@ -2,11 +2,9 @@ package workload
 
 import corev1 "k8s.io/api/core/v1"
 
+// unsetInVolume leaves an emptyDir without members as it is: it is pruned, and a volume
+// without any source is one.
 func unsetInVolume(v *corev1.VolumeSource) {
-	// A volume without any source is an emptyDir.
-	if v.EmptyDir != nil && *v.EmptyDir == (corev1.EmptyDirVolumeSource{}) {
-		v.EmptyDir = nil
-	}
 	if v.HostPath != nil {
 		unsetPointer(&v.HostPath.Type, corev1.HostPathUnset)
 	}

@@ -26,9 +26,9 @@ import (
 // Options says what a bed consists of. The zero value is an API server with the
 // CRDs of the Gateway API and of this project.
 type Options struct {
-	// BinDir holds the binaries: etcd, kube-apiserver, traefik, prometheus,
-	// podinfo, manager. Default: $WEIGHTEDROLLOUT_BIN, then bin in the root of
-	// this module.
+	// BinDir holds the binaries: etcd, kube-apiserver, kube-controller-manager,
+	// traefik, prometheus, podinfo, manager. Default: $WEIGHTEDROLLOUT_BIN, then
+	// bin in the root of this module.
 	BinDir string
 	// Assets holds etcd and kube-apiserver. Default: $KUBEBUILDER_ASSETS, then BinDir.
 	Assets string

@@ -34,8 +34,9 @@ type stage struct {
 
 // managed is a route of the spec; its rules are known only where it could be read.
 type managed struct {
-	name  string
-	found *route.Inspection
+	// name of the route, and title with its kind.
+	name, title string
+	found       *route.Inspection
 }
 
 // rule returns the rule that the route's weights are shown of.
@@ -71,13 +72,20 @@ func planFrom(spec *v1alpha1.WeightedRolloutSpec, routes map[string]route.Inspec
 		p.stages = append(p.stages, stage{share: weights.ShareAll})
 	}
 	for _, ref := range spec.Routes {
-		m := managed{name: ref.Name}
-		if found, ok := routes[ref.Name]; ok {
+		m := managed{name: ref.Name, title: fmt.Sprintf("%s %q", kindOf(ref), ref.Name)}
+		if found, ok := routes[RouteKey(ref)]; ok {
 			m.found = &found
 		}
 		p.routes = append(p.routes, m)
 	}
 	return p, p.readLimits(spec)
+}
+
+// RouteKey tells the routes of a spec apart.
+func RouteKey(ref v1alpha1.RouteReference) string { return string(kindOf(ref)) + "/" + ref.Name }
+
+func kindOf(ref v1alpha1.RouteReference) v1alpha1.RouteKind {
+	return cmp.Or(ref.Kind, v1alpha1.HTTPRouteKind)
 }
 
 // last is the share of the last stage that was read.

@@ -3,7 +3,6 @@ package schedule
 import (
 	"fmt"
 
-	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 	"github.com/weightedrollout/weightedrollout/internal/route"
 	"github.com/weightedrollout/weightedrollout/internal/weights"
 )
@@ -14,7 +13,7 @@ import (
 func (p *plan) stalled() *Stall {
 	for _, r := range p.routes {
 		if problem := p.problem(r); problem != nil {
-			return &Stall{problem.Reason, fmt.Sprintf("%s %q: %s", v1alpha1.HTTPRouteKind, r.name, problem.Message)}
+			return &Stall{problem.Reason, fmt.Sprintf("%s: %s", r.title, problem.Message)}
 		}
 	}
 	return nil

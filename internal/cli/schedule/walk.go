@@ -22,7 +22,7 @@ type Options struct {
 	RPS float64
 	// ErrorPercent is the error rate of stable, above 0 and below 100.
 	ErrorPercent float64
-	// Routes are the routes of the spec as far as they could be read, by name.
+	// Routes are the routes of the spec as far as they could be read, by RouteKey.
 	Routes map[string]route.Inspection
 }
 

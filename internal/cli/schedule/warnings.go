@@ -39,7 +39,7 @@ type adder func(field, format string, args ...any)
 // warnOfRoutes looks at the weights that the routes can carry.
 func (p *plan) warnOfRoutes(s *Schedule, add adder) {
 	for i, r := range p.routes {
-		field := fmt.Sprintf("HTTPRoute %q", r.name)
+		field := r.title
 		if r.found == nil {
 			continue
 		}
