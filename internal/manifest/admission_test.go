@@ -51,7 +51,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"port missing", `canary: {service: a}`, "spec.canary", `port is required: give the Service port`},
 		{"revision missing", `revision: null`, "spec", `spec.revision is required: name the version that the canary runs`},
 		{"revision without quotes", `revision: 2.4`, "spec.revision", `must be of type string: "number"`},
-		{"routes missing", `routes: []`, "spec", `spec.routes is required: name the HTTPRoute whose weights are to be managed`},
+		{"routes missing", `routes: []`, "spec", `spec.routes is required: name the HTTPRoute or GRPCRoute whose weights are to be managed`},
 		{"the same route twice", `routes: [{name: a}, {name: a}]`, "spec.routes[1]", `Duplicate value: {"kind":"HTTPRoute","name":"a"}`},
 		{"health missing", `health: null`, "spec", `spec.health is required: set health.errorRate, health.latency or health.checks`},
 		{"health without a check", `health: {preset: Traefik}`, "spec.health", `health has no check, so nothing could ever be told about the canary`},
