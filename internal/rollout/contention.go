@@ -44,7 +44,7 @@ func (d *draft) contend(writer string) bool {
 	switch {
 	case generation == 0:
 		return true
-	case c != nil && d.contended() && c.At != nil && d.now.Before(d.contentionOpens()):
+	case c != nil && d.contended() && d.now.Before(d.contentionOpens()) && !d.changedSince(c.At.Time):
 		d.calmed = true
 		d.wakeAt(d.contentionOpens())
 		return false
@@ -67,6 +67,13 @@ func (d *draft) contend(writer string) bool {
 		d.event(true, v1alpha1.ReasonWeightContention, "%s has changed the weights %d times in a row: they are not raised any more, until a person says resume", d.otherWriter(), c.Count)
 	}
 	return true
+}
+
+// changedSince tells whether the share was changed since a time: a rollback is written at
+// once, whoever else writes.
+func (d *draft) changedSince(t time.Time) bool {
+	at := d.status.Share.ChangedAt
+	return at != nil && at.After(t)
 }
 
 // foreignGeneration is the newest generation of a route that carried a share of ours and
