@@ -73,9 +73,15 @@ type WeightedRolloutStatus struct {
 	// +optional
 	Pause *PauseStatus `json:"pause,omitempty"`
 
-	// promote is true after the promote command: soaks and approvals are over, gates are not.
+	// promote is true after the promote command: soaks, approvals and windows are over,
+	// gates are not.
 	// +optional
 	Promote bool `json:"promote,omitempty"`
+
+	// promoteGeneration is the generation of the spec that the promote command was given
+	// for. A pause that was in it does not hold any more.
+	// +optional
+	PromoteGeneration int64 `json:"promoteGeneration,omitempty"`
 
 	// progress is set while spec.progressDeadline runs, or has run.
 	// +optional

@@ -105,7 +105,6 @@ func (d *draft) stableServes(revision string) {
 	d.status.OutcomeMessage = clip(fmt.Sprintf("stable runs revision %q", revision))
 	d.status.Revision, d.status.StableRevision = revision, revision
 	d.calm()
-	d.status.Contention = nil
 	d.moved = true
 	if d.setShare(weights.ShareNone) {
 		d.writes = WriteAll
@@ -123,7 +122,7 @@ func ordered(d *draft) bool {
 		d.status.Stage.Skipped = true
 		d.moved = true
 	case v1alpha1.VerbPromote:
-		d.status.Promote = true
+		d.status.Promote, d.status.PromoteGeneration = true, d.obs.Generation
 		d.moved = true
 	case v1alpha1.VerbRetry:
 		d.startAttempt()

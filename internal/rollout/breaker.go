@@ -49,7 +49,7 @@ func (d *draft) breakCount() string {
 // withdraw takes back what people have allowed a canary that turned out unhealthy
 // since.
 func (d *draft) withdraw() {
-	d.status.Promote = false
+	d.status.Promote, d.status.PromoteGeneration = false, 0
 	if s := d.status.Stage; s != nil {
 		s.Approved, s.Skipped = false, false
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
@@ -21,8 +22,9 @@ type controller struct {
 	timer time.Time
 	// refusals says why the last write to a route was refused.
 	refusals map[string]string
-	// seen is what the last pass saw of the health.
-	seen any
+	// seen is what the last pass saw of the health, and fleets of pods and workloads.
+	seen   any
+	fleets [2]int
 
 	writes int
 	crash  crash
@@ -51,9 +53,9 @@ func (w *world) observe() rollout.Observation {
 	o := &w.object
 	obs := rollout.Observation{
 		Name: "web", Generation: o.generation, Spec: o.spec.DeepCopy(), Status: o.status.DeepCopy(),
-		Deleting: o.deleting, Orders: rollout.OrdersFrom(o.annotations), Owner: w.owner, SpecProblem: w.specProblem,
-		StableReady: w.stableReady, CanaryReady: w.canaryReady,
+		Deleting: o.deleting, Orders: rollout.OrdersFrom(o.annotations), Owner: w.owner, SpecProblem: w.specProblem, Crossing: w.crossing,
 	}
+	w.observeFleets(&obs)
 	for _, ref := range o.spec.Routes {
 		obs.Routes = append(obs.Routes, w.observeRoute(ref))
 	}
@@ -103,14 +105,15 @@ func (w *world) pass() (wrote bool, err error) {
 	before := w.controller.writes
 	err = w.act(obs, d)
 	wrote = w.controller.writes > before
-	if err != nil {
+	if errors.Is(err, errCrashed) {
 		return wrote, err
 	}
 	if !wrote && len(d.Events) > 0 {
 		w.tb.Fatalf("a pass that writes nothing has events, so they would be told again and again: %v", d.Events)
 	}
+	// The intent is on record, whatever became of the rest: people are told.
 	w.journal.events(w, d.Events)
-	return wrote, nil
+	return wrote, err
 }
 
 // write does one write to the API server, unless the controller dies first.
@@ -128,7 +131,8 @@ func (w *world) write(do func()) error {
 	return errCrashed
 }
 
-// act carries out a decision: finalizer, status, routes, and last the finalizer.
+// act carries out a decision: finalizer, status, workloads, routes, and last the
+// finalizer.
 func (w *world) act(obs rollout.Observation, d rollout.Decision) error {
 	o := &w.object
 	if !o.finalizer && !o.deleting && d.Writes != rollout.WriteNone {
@@ -145,7 +149,10 @@ func (w *world) act(obs rollout.Observation, d rollout.Decision) error {
 		w.controller.race = nil
 		race()
 	}
-	var failed error
+	failed := w.writeWorkloads(obs, d)
+	if errors.Is(failed, errCrashed) {
+		return failed
+	}
 	for i := range obs.Routes {
 		err := w.writeRoute(obs.Routes[i], d)
 		if errors.Is(err, errCrashed) {
@@ -285,6 +292,7 @@ func (w *world) settle() {
 func (w *world) runFor(d time.Duration) {
 	w.tb.Helper()
 	end := w.at.Add(d)
+	w.runSync()
 	w.journal.served(w, w.serve())
 	w.settle()
 	for !w.object.gone {
@@ -305,11 +313,13 @@ func (w *world) wake() {
 	if w.object.gone {
 		return
 	}
+	synced := w.runSync()
 	changed := w.serve()
 	w.journal.served(w, changed)
+	w.tend()
 	timer := w.controller.timer
 	due := !timer.IsZero() && !timer.After(w.clock())
-	if len(changed) > 0 || due || w.controller.seen != w.verdictSignal() {
+	if synced || len(changed) > 0 || due || w.controller.fleets != w.fleets() || w.controller.seen != w.verdictSignal() {
 		w.settle()
 	}
 }
@@ -338,8 +348,11 @@ func (w *world) nextEvent(end time.Time) time.Time {
 			consider(r.due)
 		}
 	}
-	for _, t := range w.nextSignal() {
+	for _, t := range slices.Concat(w.nextSignal(), w.stable.next(), w.canary.next()) {
 		consider(t)
+	}
+	if t := w.syncTool; t != nil {
+		consider(t.next)
 	}
 	return next
 }

@@ -87,6 +87,7 @@ func crashEverywhere(w *world) *int {
 func (w *world) fork(c crash) *world {
 	f := *w
 	f.object.status = *w.object.status.DeepCopy()
+	f.stable, f.canary = w.stable.fork(), w.canary.fork()
 	f.routes = nil
 	for _, r := range w.routes {
 		route := *r
@@ -95,7 +96,7 @@ func (w *world) fork(c crash) *world {
 	f.controller.crash, f.controller.refusals = c, maps.Clone(w.controller.refusals)
 	f.controller.beforePass, f.controller.atRest = nil, nil
 	f.laws.off = true
-	f.journal.wires = slices.Clone(w.journal.wires)
+	f.journal.wires, f.journal.scaled = slices.Clone(w.journal.wires), slices.Clone(w.journal.scaled)
 	return &f
 }
 
@@ -107,7 +108,10 @@ func (w *world) state() []string {
 	}
 	status := w.object.status.DeepCopy()
 	status.Share.Observed = nil
-	state := []string{encoded(status), fmt.Sprint(w.object.finalizer), offset(w.controller.timer), strings.Join(w.journal.wires, ", ")}
+	state := []string{encoded(status), fmt.Sprint(w.object.finalizer), offset(w.controller.timer), strings.Join(w.journal.wires, ", "), encoded(w.journal.scaled)}
+	for _, f := range []*fleet{w.stable, w.canary} {
+		state = append(state, fmt.Sprint(f.track, f.template, f.replicas, f.generation, f.value(autoscalerKind), f.pods))
+	}
 	for _, r := range w.routes {
 		state = append(state, fmt.Sprint(r.name, r.stored.Generation, r.due, encoded(r.stored.Spec), r.stored.Annotations))
 	}

@@ -60,7 +60,7 @@ func recovered(s seen) bool {
 // loweredInSteps is law 2 for a degraded canary: it is the only one whose share falls
 // by steps, which have limits and an end.
 func loweredInSteps(s seen) string {
-	told := s.told(v1alpha1.ReasonDrift) || s.told(v1alpha1.ReasonCanaryNotReady) || s.told(v1alpha1.ReasonBreakerOpen)
+	told := s.told(v1alpha1.ReasonDrift) || s.told(v1alpha1.ReasonCanaryNotReady) || s.told(v1alpha1.ReasonBreakerOpen) || s.told(v1alpha1.ReasonPodsReplaced)
 	if !s.known || s.has >= s.had || s.is.Attempt != s.was.Attempt || s.is.Outcome != v1alpha1.OutcomeInProgress || told || s.obs.Deleting {
 		return ""
 	}
@@ -83,7 +83,7 @@ func loweredInSteps(s seen) string {
 // anew tells whether a person, by a new revision or a retry, has started something
 // else.
 func (s seen) anew() bool {
-	return s.is.Attempt != s.was.Attempt && (s.obs.Spec.Revision != s.was.Revision || s.told(v1alpha1.ReasonCommandAccepted))
+	return s.is.Attempt != s.was.Attempt && (s.revised() || s.told(v1alpha1.ReasonCommandAccepted))
 }
 
 // breakKept checks that a break lasts for its time, and that an attempt has no more
@@ -121,6 +121,12 @@ func stopKept(s seen) string {
 	return ""
 }
 
+// held tells whether a person wants the share held: spec.paused, unless promote was said
+// to the spec as it is.
+func (s seen) held() bool {
+	return s.obs.Spec.Paused && (!s.is.Promote || s.is.PromoteGeneration != s.obs.Generation)
+}
+
 // raiseOnEvidence is law 3, and what else must be true of a raise.
 func raiseOnEvidence(s seen) string {
 	if !s.raised() {
@@ -134,7 +140,7 @@ func raiseOnEvidence(s seen) string {
 		return fmt.Sprintf("law 3: raised from %d to %d on the verdict %v", s.had, s.has, v.Signal())
 	case !s.returning && !s.obs.CanaryReady, s.returning && !s.obs.StableReady:
 		return "law 7: raised on a track without a ready endpoint"
-	case s.obs.Spec.Paused:
+	case s.held():
 		return "raised while paused"
 	case s.obs.Deleting, s.obs.Owner != "", s.obs.SpecProblem != nil, !s.planned:
 		return "raised where nothing may be raised"
@@ -162,7 +168,7 @@ func stageLeftOnEvidence(s seen) string {
 	case !s.obs.Verdict.StageReady:
 		return fmt.Sprintf("law 3: stage %d is left on the verdict %v", from, s.obs.Verdict.Signal())
 	}
-	promote := s.was.Promote || s.is.Promote
+	promote := s.was.Promote || s.is.Promote || s.skipped()
 	if soak, err := v1alpha1.Duration(old.Soak).Parse(); err == nil && !promote && s.now.Sub(s.was.Share.ConfirmedAt.Time) < soak {
 		return fmt.Sprintf("law 9: stage %d is left before its soak", from)
 	}
@@ -184,10 +190,21 @@ func endOnEvidence(s seen) string {
 		return fmt.Sprintf("law 3: promoted at %d on the verdict %v", s.had, s.obs.Verdict.Signal())
 	case s.is.Outcome == v1alpha1.OutcomeCompleted && (s.was.Outcome != v1alpha1.OutcomeReturning || !ready || s.had != weights.ShareNone):
 		return fmt.Sprintf("law 3: completed from %s at %d on the verdict %v", s.was.Outcome, s.had, s.obs.Verdict.Signal())
-	case s.is.Outcome == v1alpha1.OutcomeReturning && !s.told(v1alpha1.ReasonCommandAccepted):
-		return "returning without the finish command"
+	case s.is.Outcome == v1alpha1.OutcomeReturning && !s.told(v1alpha1.ReasonCommandAccepted) && !s.stableFollows():
+		return "returning without the finish command, and stable does not run the revision"
 	}
 	return ""
+}
+
+// skipped tells whether a person has said skip in the stage that is left.
+func (s seen) skipped() bool {
+	accepted := s.told(v1alpha1.ReasonCommandAccepted) && s.is.Command != nil && s.is.Command.Verb == string(v1alpha1.VerbSkip)
+	return skippedIn(s.was) || accepted
+}
+
+// stableFollows tells whether stable runs what the canary has proved.
+func (s seen) stableFollows() bool {
+	return s.bothWorkloads() && s.obs.SameTemplate && s.obs.StableWorkload.Unready == "" && !s.obs.Spec.Paused
 }
 
 // rollbackFinal is law 5.
@@ -195,7 +212,7 @@ func rollbackFinal(s seen) string {
 	if s.was.Outcome != v1alpha1.OutcomeRolledBack || !s.known {
 		return ""
 	}
-	again := s.obs.Spec.Revision != s.was.Revision || s.told(v1alpha1.ReasonCommandAccepted)
+	again := s.revised() || s.told(v1alpha1.ReasonCommandAccepted)
 	if s.is.Outcome != v1alpha1.OutcomeRolledBack && !again {
 		return fmt.Sprintf("law 5: rolled back, and then %s without a new revision or a retry", s.is.Outcome)
 	}

@@ -197,7 +197,7 @@ func (d *draft) startAttempt() {
 	d.status.Outcome = v1alpha1.OutcomeInProgress
 	d.status.OutcomeReason, d.status.OutcomeMessage = "", ""
 	d.status.StartedAt = micro(d.now)
-	d.status.Promote = false
+	d.status.Promote, d.status.PromoteGeneration = false, 0
 	d.status.Verdict = nil
 	d.status.Stage = nil
 	d.status.Warmup = &v1alpha1.WarmupStatus{Reason: v1alpha1.ColdStarted}
@@ -259,10 +259,12 @@ func (d *draft) record(outcome v1alpha1.Outcome, reason, message string) {
 
 // calm drops what is said of a walk through the plan that is over.
 func (d *draft) calm() {
-	d.status.Promote = false
+	d.status.Promote, d.status.PromoteGeneration = false, 0
 	d.status.Warmup, d.status.Pause = nil, nil
 	d.status.Comparison, d.status.NoDataSince = nil, nil
 	d.status.Progress, d.status.StableUpdate, d.status.WarmPods = nil, nil, nil
+	// The way back to stable is not held up by what the way up has come to.
+	d.status.Contention = nil
 	if b := d.status.Breaker; b != nil {
 		b.OpenedAt = nil
 	}

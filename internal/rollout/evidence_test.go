@@ -90,6 +90,12 @@ func measuredFrom(s *v1alpha1.WeightedRolloutStatus) time.Time {
 // verdict judges the evidence. Its messages have numbers that change all the time,
 // as those of real evidence have.
 func (w *world) verdict() health.Verdict {
+	v := w.judged()
+	v.Traffic = w.traffic(v)
+	return v
+}
+
+func (w *world) judged() health.Verdict {
 	e, length, ok := w.subject()
 	if !ok {
 		return health.Unknown(v1alpha1.ReasonAwaitingWindow, "the share is not confirmed yet")

@@ -185,3 +185,19 @@ func TestGolden(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) { golden(t, tc.name, tc.run(t)) })
 	}
 }
+
+// TestGoldenOfficeHours is the default plan with office hours in Berlin, over a weekend
+// on which the clock is put forward there: the lines begin with the time in Berlin.
+func TestGoldenOfficeHours(t *testing.T) {
+	spec := defaultSpec()
+	spec.Plan.Windows = officeHours()
+	w := recorded(t, spec)
+	zone, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.journal.zone = zone
+	w.at = time.Date(2026, time.March, 27, 15, 0, 0, 0, zone)
+	w.until(100*time.Hour, "the revision is promoted", w.reason(v1alpha1.ReasonPromoted))
+	golden(t, "office-hours", w)
+}

@@ -27,6 +27,10 @@ func TestLawsOverRandomHistories(t *testing.T) {
 		"two routes": func(*rapid.T) v1alpha1.WeightedRolloutSpec { return alsoRoute(smallSpec()) },
 		"slow plan":  func(*rapid.T) v1alpha1.WeightedRolloutSpec { return defaultSpec() },
 		"any plan":   anySpec,
+		"scale":      func(*rapid.T) v1alpha1.WeightedRolloutSpec { return withWorkloads(smallSpec(), v1alpha1.CapacityScale) },
+		"check":      func(*rapid.T) v1alpha1.WeightedRolloutSpec { return withWorkloads(smallSpec(), v1alpha1.CapacityCheck) },
+		"update":     updatedSpec,
+		"office":     officeSpec,
 	}
 	histories(t, len(specs))
 	for name, spec := range specs {
@@ -120,6 +124,7 @@ func newHistory(t *rapid.T, spec v1alpha1.WeightedRolloutSpec) *history {
 	for i := range h.routes {
 		h.createRoute(i, h.pair(), h.third()...)
 	}
+	h.drawFleets()
 	return h
 }
 
@@ -128,10 +133,10 @@ func (h *history) step() {
 	if h.object.gone {
 		return
 	}
-	actions := []string{
+	actions := append([]string{
 		"wait", "wait", "wait", "wait", "look", "edit", "mood", "pods", "order", "order", "abort", "spec", "spec",
-		"gateway", "route", "crash", "restart", "owner", "delete",
-	}
+		"gateway", "route", "crash", "restart", "owner", "delete", "sync", "counts", "replaced",
+	}, h.workloadActions()...)
 	if h.wild {
 		actions = append(actions, "jump", "tamper")
 	}
@@ -179,6 +184,8 @@ func (h *history) do(action string) {
 		h.jump()
 	case "tamper":
 		h.tamper()
+	default:
+		h.doWithWorkloads(action)
 	}
 }
 
@@ -203,8 +210,9 @@ func (h *history) look() {
 	for range 2 {
 		before := h.controller.writes
 		h.at = h.at.Add(700 * time.Millisecond)
+		h.tend()
 		due := !h.controller.timer.IsZero() && !h.controller.timer.After(h.clock())
-		if due || signal != h.verdictSignal() || len(h.serve()) > 0 {
+		if due || signal != h.verdictSignal() || h.controller.fleets != h.fleets() || len(h.serve()) > 0 {
 			return
 		}
 		if _, err := h.pass(); err != nil || h.controller.writes != before {
@@ -235,14 +243,14 @@ func (h *history) pods() {
 
 func (h *history) order() {
 	if rapid.IntRange(0, 3).Draw(h.t, "sane") > 0 {
-		h.say(draw(h, "verb", v1alpha1.VerbApprove, v1alpha1.VerbPromote, v1alpha1.VerbRetry, v1alpha1.VerbFinish, v1alpha1.VerbResume))
+		h.say(draw(h, "verb", v1alpha1.VerbApprove, v1alpha1.VerbSkip, v1alpha1.VerbPromote, v1alpha1.VerbRetry, v1alpha1.VerbFinish, v1alpha1.VerbResume))
 		return
 	}
 	switch rapid.IntRange(0, 2).Draw(h.t, "order") {
 	case 0:
 		stage := rapid.Int32Range(-1, 5).Draw(h.t, "stage")
 		h.command(v1alpha1.Command{
-			ID: draw(h, "id", "1", "2", "new"), Verb: draw(h, "any verb", v1alpha1.VerbApprove, v1alpha1.VerbRetry, v1alpha1.VerbFinish, v1alpha1.VerbResume, "dance"),
+			ID: draw(h, "id", "1", "2", "new"), Verb: draw(h, "any verb", v1alpha1.VerbApprove, v1alpha1.VerbSkip, v1alpha1.VerbRetry, v1alpha1.VerbFinish, v1alpha1.VerbResume, "dance"),
 			Attempt: rapid.Int64Range(-1, 4).Draw(h.t, "attempt"), Stage: &stage,
 		})
 	case 1:
@@ -256,7 +264,7 @@ func (h *history) specChange() {
 	h.change(func(s *v1alpha1.WeightedRolloutSpec) {
 		switch rapid.IntRange(0, 9).Draw(h.t, "spec") {
 		case 0, 1:
-			s.Revision = draw(h, "revision", "v1", "v2", "v3")
+			h.revise(s)
 		case 2, 3:
 			s.Paused = !s.Paused
 		case 4:
@@ -311,7 +319,7 @@ func (h *history) jump() {
 func (h *history) tamper() {
 	s := h.status()
 	percent := draw(h, "desired", v1alpha1.Percent("73"), "abc", "0", "100", "")
-	switch rapid.IntRange(0, 10).Draw(h.t, "tamper") {
+	switch rapid.IntRange(0, 11).Draw(h.t, "tamper") {
 	case 0:
 		s.Share.Desired = &percent
 	case 1:
@@ -337,6 +345,8 @@ func (h *history) tamper() {
 	case 9:
 		since := metav1.NewMicroTime(h.at.Add(draw(h, "noDataSince", -24*time.Hour, time.Hour)))
 		s.NoDataSince = &since
+	case 11:
+		h.tamperWithWorkloads(s)
 	case 10:
 		s.Comparison = draw(h, "comparison", nil, &v1alpha1.ComparisonStatus{}, &v1alpha1.ComparisonStatus{Errors: "x", Slow: "+Inf"})
 	}

@@ -90,9 +90,15 @@ func planEdited(d *draft) bool {
 	return false
 }
 
+// pausedBySpec tells whether a person wants the share held. Who says promote to a paused
+// rollout wants it promoted; a pause that comes after that holds again.
+func (d *draft) pausedBySpec() bool {
+	return d.obs.Spec.Paused && !(d.status.Promote && d.status.PromoteGeneration == d.obs.Generation)
+}
+
 // paused holds the share while a person wants it so.
 func paused(d *draft) bool {
-	if !d.obs.Spec.Paused || (d.status.Outcome == v1alpha1.OutcomePromoted && d.share == weights.ShareAll) {
+	if !d.pausedBySpec() || (d.status.Outcome == v1alpha1.OutcomePromoted && d.share == weights.ShareAll) {
 		return false
 	}
 	d.phase = v1alpha1.PhasePaused

@@ -21,6 +21,11 @@ type journal struct {
 	told []string
 	// statusWrites counts the writes to the status.
 	statusWrites int
+	// scaled is what was scaled, and foreign counts the writes of the sync tool.
+	scaled  []rollout.Scale
+	foreign int
+	// zone, where it is set, makes the lines begin with a day of the week and a time.
+	zone *time.Location
 
 	last, health string
 }
@@ -32,9 +37,14 @@ func (j *journal) counter() int {
 }
 
 func (j *journal) line(at time.Time, format string, args ...any) {
-	if j.keep {
-		j.lines = append(j.lines, strings.TrimRight(offset(at)+"  "+fmt.Sprintf(format, args...), " "))
+	if !j.keep {
+		return
 	}
+	when := offset(at)
+	if j.zone != nil {
+		when = at.In(j.zone).Format("Mon 15:04:05")
+	}
+	j.lines = append(j.lines, strings.TrimRight(when+"  "+fmt.Sprintf(format, args...), " "))
 }
 
 // status notes a write to the status, as a person would see it in `kubectl get` and

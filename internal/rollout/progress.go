@@ -126,10 +126,17 @@ func (d *draft) waitForEndpoint() {
 	d.wait(v1alpha1.ReasonCanaryNotReady, "the canary Service %q has no ready endpoint, so no traffic is sent to it: make its pods ready", d.canaryService())
 }
 
-// raise records a raise of the track under test, to be written now.
+// raise raises the track under test, if this is the time for it.
 func (d *draft) raise(part weights.Share, bound weights.Bound) {
+	if part > d.tested(d.share) && d.mayRaiseNow() && d.roomFor(part) {
+		d.raiseNow(part, bound)
+	}
+}
+
+// raiseNow records a raise of the track under test, to be written now.
+func (d *draft) raiseNow(part weights.Share, bound weights.Bound) {
 	from := d.tested(d.share)
-	if part <= from || !d.mayRaiseNow() || !d.roomFor(part) || !d.setShare(d.tested(part)) {
+	if part <= from || !d.setShare(d.tested(part)) {
 		return
 	}
 	d.bound = bound
@@ -266,12 +273,13 @@ func advance(d *draft) bool {
 		}
 		d.setStage(i + 1)
 		d.event(false, v1alpha1.ReasonStageStarted, "stage %s begins: on the way to %s percent", d.status.Stage.Position, d.status.Stage.Weight)
-		d.raise(next, bound)
+		// A skip of the stage that ends is good for this raise, and not for the next.
+		d.raiseNow(next, bound)
 		return true
 	}
 	d.status.Outcome, d.status.OutcomeReason = v1alpha1.OutcomePromoted, v1alpha1.ReasonPromoted
 	d.status.OutcomeMessage = "every gate passed"
-	d.status.Promote = false
+	d.status.Promote, d.status.PromoteGeneration = false, 0
 	d.moved = true
 	d.event(false, v1alpha1.ReasonPromoted, "revision %q has passed the plan and serves everything", d.status.Revision)
 	return promoted(d)

@@ -39,7 +39,7 @@ func (d *draft) stableFollows() bool {
 		d.wait(v1alpha1.ReasonUpdatingStable, "revision %q serves everything; %s has its pod template: %s", d.status.Revision, w, w.Unready)
 	case d.obs.Spec.Promotion.Mode != v1alpha1.PromotionUpdateStable:
 		return false
-	case update != nil && update.Generation != w.Generation:
+	case update != nil && update.Generation != w.Generation && w.WriteError == "":
 		d.stall(v1alpha1.ReasonStableChanged, "revision %q serves everything; %s was given its pod template, and was changed again by another writer: let it keep the template, or give the finish command once it runs the revision", d.status.Revision, w)
 	case update == nil && !d.mayRaiseNow():
 	default:
@@ -60,6 +60,9 @@ func (d *draft) updateStable(w *Workload) {
 		d.event(false, v1alpha1.ReasonStableUpdated, "%s is given the pod template of %s, revision %q", w, d.obs.CanaryWorkload, d.status.Revision)
 	}
 	if w.WriteError != "" {
+		// What was refused has changed nothing: whoever has changed stable since, such as
+		// its autoscaler, has taken nothing back.
+		d.status.StableUpdate.Generation = w.Generation
 		d.stall(v1alpha1.ReasonWorkloadWriteFailed, "revision %q serves everything; %s cannot be given its pod template: %s", d.status.Revision, w, w.WriteError)
 		return
 	}

@@ -39,13 +39,14 @@ func (h *history) settleDown() {
 	for track := range h.evidence {
 		h.feel(track, good)
 	}
+	h.settleFleets()
 	delete(h.object.annotations, v1alpha1.AbortAnnotation)
 	calm := smallSpec()
 	h.change(func(s *v1alpha1.WeightedRolloutSpec) {
 		s.Mode, s.Paused, s.Plan, s.Ramp = v1alpha1.ModeEnforce, false, calm.Plan, calm.Ramp
 	})
 	h.runFor(time.Minute)
-	if h.status().Pause != nil {
+	if c := h.status().Contention; h.status().Pause != nil || c != nil && c.Count > 5 {
 		h.say(v1alpha1.VerbResume)
 	}
 	h.runFor(6 * time.Hour)

@@ -21,9 +21,14 @@ func (d *draft) reportTraffic() {
 	if was != nil && d.notWorthAWrite(was.Status, status) {
 		return
 	}
+	if was != nil && !told && d.stillTold(*was) {
+		d.condition(v1alpha1.ConditionTrafficMatchesWeights, was.Status, was.Reason, was.Message)
+		return
+	}
 	if told && was != nil && was.Status == status && !d.moved && d.obs.Status != nil && d.obs.Status.Share.ObservedFrom == v1alpha1.ShareFromRequests {
 		// The same in other numbers.
 		d.status.Share.Observed, d.status.Share.ObservedFrom = d.obs.Status.Share.Observed, v1alpha1.ShareFromRequests
+		d.condition(v1alpha1.ConditionTrafficMatchesWeights, was.Status, was.Reason, was.Message)
 		return
 	}
 	if told {
@@ -36,13 +41,19 @@ func (d *draft) reportTraffic() {
 	d.condition(v1alpha1.ConditionTrafficMatchesWeights, status, reason, message)
 }
 
+// stillTold tells whether what was found at an earlier share of the attempt stands until
+// there are enough requests at the present one.
+func (d *draft) stillTold(was metav1.Condition) bool {
+	t := d.obs.Verdict.Traffic
+	early := t.Counted || t.NotCounted == "" || !d.confirmed() || d.obs.Verdict.Reason == v1alpha1.ReasonAwaitingWindow
+	return was.Status != metav1.ConditionUnknown && early && d.known && d.open() && !d.fresh && d.obs.Owner == "" && d.obs.Crossing == ""
+}
+
 // notWorthAWrite tells whether all else is as it was, and the traffic no news: why it
 // cannot be told, or, in the middle of a ramp, that it is well.
 func (d *draft) notWorthAWrite(was, is metav1.ConditionStatus) bool {
-	if is == metav1.ConditionFalse || d.obs.Status == nil || was == metav1.ConditionFalse {
-		return false
-	}
-	if is == metav1.ConditionTrue && !d.inMidRamp() || is == metav1.ConditionUnknown && was == metav1.ConditionTrue {
+	news := is == metav1.ConditionFalse || was == metav1.ConditionFalse || was == metav1.ConditionTrue || is == metav1.ConditionTrue && !d.inMidRamp()
+	if d.obs.Status == nil || is != was && news {
 		return false
 	}
 	return equality.Semantic.DeepEqual(d.status, *d.obs.Status)

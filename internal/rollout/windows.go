@@ -10,7 +10,8 @@ func (d *draft) mayRaiseNow() bool {
 	if d.plan.windows.Open(d.now) {
 		return true
 	}
-	if !d.returning() && d.status.Promote || d.skipped() {
+	// What a person has said of the plan does not hold for what comes after it.
+	if d.status.Outcome == v1alpha1.OutcomeInProgress && (d.status.Promote || d.skipped()) {
 		return true
 	}
 	next := d.plan.windows.Next(d.now)

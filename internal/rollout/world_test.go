@@ -38,8 +38,12 @@ type world struct {
 	object  object
 	routes  []*servedRoute
 	gateway gateway
-	// stableReady and canaryReady tell whether the Services have a ready endpoint.
-	stableReady, canaryReady bool
+	// stableReady and canaryReady tell whether the pods that are ready are endpoints of
+	// the Services; sharedPods, whether the Services pick the same ones.
+	stableReady, canaryReady, sharedPods bool
+	// stable and canary are what runs the pods.
+	stable, canary *fleet
+	syncTool       *syncTool
 	// owner is the older rollout of the same rule, if any.
 	owner       string
 	specProblem *route.Problem
@@ -47,6 +51,10 @@ type world struct {
 	windows     windows
 	// score is the health score of a canary in a poor mood.
 	score float64
+	// counts is how the gateway divides the requests that it counts; crossing is a rule
+	// whose requests it counts as well.
+	counts   division
+	crossing string
 
 	controller controller
 	laws       laws
@@ -93,6 +101,7 @@ func newWorld(tb failer, spec v1alpha1.WeightedRolloutSpec) *world {
 		object:      object{spec: spec, generation: 1, annotations: map[string]string{}},
 		gateway:     gateway{delay: 2 * time.Second},
 		stableReady: true, canaryReady: true,
+		stable: newFleet(v1alpha1.TrackStable, 1, 10), canary: newFleet(v1alpha1.TrackCanary, 2, 10),
 		evidence: map[health.Track]*evidence{
 			health.TrackCanary: {mood: good, since: start.Add(-time.Hour)},
 			health.TrackStable: {mood: good, since: start.Add(-time.Hour)},
@@ -244,7 +253,7 @@ func (w *world) command(c v1alpha1.Command) {
 // say gives a command for the present attempt and stage, with an id of its own.
 func (w *world) say(verb v1alpha1.Verb) {
 	c := v1alpha1.Command{ID: fmt.Sprint(w.journal.counter()), Verb: verb, Attempt: w.status().Attempt}
-	if s := w.status().Stage; s != nil && verb == v1alpha1.VerbApprove {
+	if s := w.status().Stage; s != nil && (verb == v1alpha1.VerbApprove || verb == v1alpha1.VerbSkip) {
 		c.Stage = &s.Index
 	}
 	w.command(c)

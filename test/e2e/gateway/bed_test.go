@@ -65,19 +65,29 @@ type shop struct {
 
 func newShop(t *testing.T, namespace string, canary ...string) *shop {
 	t.Helper()
+	s := newEmptyShop(t, namespace)
+	s.podinfo("web-stable")
+	s.podinfo("web-canary", canary...)
+	s.must(bed.Client.Create(t.Context(), s.route()), "create the HTTPRoute")
+	return s
+}
+
+// newEmptyShop has a Gateway, and neither services nor routes.
+func newEmptyShop(t *testing.T, namespace string) *shop {
+	t.Helper()
 	s := &shop{t: t, namespace: namespace, host: namespace + ".example"}
 	s.must(bed.CreateNamespace(t.Context(), namespace), "create the namespace")
 	s.must(bed.Gateway.Create(t.Context(), namespace, gatewayName), "create the Gateway")
-	stable, err := bed.StartPodinfo(t.Context(), namespace, "web-stable")
-	s.must(err, "start stable")
-	track, err := bed.StartPodinfo(t.Context(), namespace, "web-canary", canary...)
-	s.must(err, "start canary")
-	s.must(bed.Client.Create(t.Context(), s.route()), "create the HTTPRoute")
-	t.Cleanup(func() {
-		s.must(stable.Stop(), "stop stable")
-		s.must(track.Stop(), "stop canary")
-	})
 	return s
+}
+
+// podinfo starts a service, until the test ends.
+func (s *shop) podinfo(name string, args ...string) *testbed.Backend {
+	s.t.Helper()
+	b, err := bed.StartPodinfo(s.t.Context(), s.namespace, name, args...)
+	s.must(err, "start "+name)
+	s.t.Cleanup(func() { s.must(b.Stop(), "stop "+name) })
+	return b
 }
 
 func (s *shop) must(err error, what string) {
@@ -149,8 +159,15 @@ func (s *shop) load(perSecond int) {
 		s.must(resp.Body.Close(), "close the answer")
 		return resp.StatusCode == http.StatusOK, resp.Status
 	})
-	target := vegeta.Target{Method: http.MethodGet, URL: bed.Gateway.URL + "/api/info", Header: http.Header{"Host": {s.host}}}
-	attacker := vegeta.NewAttacker(vegeta.KeepAlive(true), vegeta.HTTP2(false), vegeta.Workers(4), vegeta.MaxWorkers(64), vegeta.Timeout(5*time.Second))
+	s.attack(vegeta.Target{Method: http.MethodGet, URL: bed.Gateway.URL + "/api/info", Header: http.Header{"Host": {s.host}}}, perSecond)
+}
+
+// attack sends the same request again and again until the test ends.
+func (s *shop) attack(target vegeta.Target, perSecond int, options ...func(*vegeta.Attacker)) {
+	options = append([]func(*vegeta.Attacker){
+		vegeta.KeepAlive(true), vegeta.HTTP2(false), vegeta.Workers(4), vegeta.MaxWorkers(64), vegeta.Timeout(5 * time.Second),
+	}, options...)
+	attacker := vegeta.NewAttacker(options...)
 	results := attacker.Attack(vegeta.NewStaticTargeter(target), vegeta.Rate{Freq: perSecond, Per: time.Second}, 10*time.Minute, "")
 	done := make(chan struct{})
 	go func() {

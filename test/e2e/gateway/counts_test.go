@@ -254,6 +254,12 @@ func frame(message []byte) []byte {
 	return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
 }
 
+// statusCall asks podinfo's status service for a status. The message has one field, the
+// text with number 1.
+func statusCall(status string) []byte {
+	return frame(append([]byte{1<<3 | 2, byte(len(status))}, status...))
+}
+
 // grpcClient calls podinfo's status service through the gateway.
 type grpcClient struct {
 	*shop
@@ -271,9 +277,7 @@ func newGRPCClient(s *shop) *grpcClient {
 // call asks for a status, and returns the number of the one that came.
 func (c *grpcClient) call(service, status string) string {
 	c.t.Helper()
-	// The message has one field, the text with number 1.
-	message := append([]byte{1<<3 | 2, byte(len(status))}, status...)
-	req, err := http.NewRequestWithContext(c.t.Context(), http.MethodPost, bed.Gateway.URL+"/status.StatusService/Status", bytes.NewReader(frame(message)))
+	req, err := http.NewRequestWithContext(c.t.Context(), http.MethodPost, bed.Gateway.URL+"/status.StatusService/Status", bytes.NewReader(statusCall(status)))
 	c.must(err, "make a request")
 	req.Host = c.host
 	req.Header.Set("Content-Type", "application/grpc")

@@ -7,13 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"sync"
 	"testing"
 	"time"
 
-	apiwatch "k8s.io/apimachinery/pkg/watch"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
@@ -46,7 +42,7 @@ func TestDemo(t *testing.T) {
 func TestManagerKilled(t *testing.T) {
 	s := newShop(t, "killed")
 	s.load(200)
-	weights := s.follow()
+	seen := s.open(&gatewayv1.HTTPRouteList{}, "web")
 	manager := startManager(t)
 	s.must(bed.Client.Create(t.Context(), s.rollout(stages("2s", "1", "5", "10", "20", "50")...)), "create the rollout")
 	killed := map[string]bool{}
@@ -65,10 +61,7 @@ func TestManagerKilled(t *testing.T) {
 		}
 		return false, describe(st)
 	})
-	want := []int32{0, 1, 5, 10, 20, 40, 50, 80, 100}
-	if got := weights(); !slices.Equal(got, want) {
-		t.Errorf("weights on the route: got %v, want %v", got, want)
-	}
+	s.wantCanary(seen, 0, 0, 1, 5, 10, 20, 40, 50, 80, 100)
 	if len(killed) < 6 {
 		t.Errorf("the manager was killed at %d places only: %v", len(killed), killed)
 	}
@@ -130,33 +123,4 @@ func startManager(t *testing.T) *testbed.Manager {
 		}
 	})
 	return m
-}
-
-// follow records every change of the canary's weight on the route, from now on.
-func (s *shop) follow() func() []int32 {
-	s.t.Helper()
-	w, err := bed.Client.Watch(s.t.Context(), &gatewayv1.HTTPRouteList{}, client.InNamespace(s.namespace))
-	s.must(err, "watch the route")
-	var mu sync.Mutex
-	var seen []int32
-	go func() {
-		for e := range w.ResultChan() {
-			r, ok := e.Object.(*gatewayv1.HTTPRoute)
-			if !ok || e.Type == apiwatch.Deleted {
-				continue
-			}
-			weight := *r.Spec.Rules[0].BackendRefs[1].Weight
-			mu.Lock()
-			if len(seen) == 0 || seen[len(seen)-1] != weight {
-				seen = append(seen, weight)
-			}
-			mu.Unlock()
-		}
-	}()
-	s.t.Cleanup(w.Stop)
-	return func() []int32 {
-		mu.Lock()
-		defer mu.Unlock()
-		return slices.Clone(seen)
-	}
 }

@@ -1,10 +1,12 @@
 package played
 
 import (
-	"fmt"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -33,11 +35,10 @@ func (w *world) setEndpoints(service string, endpoints ...endpoint) {
 			return err
 		}
 		slice.Endpoints = nil
-		for _, e := range endpoints {
-			slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
-				Addresses:  []string{fmt.Sprintf("192.0.2.%d", len(slice.Endpoints)+1)},
-				Conditions: discoveryv1.EndpointConditions{Ready: new(e.ready), Terminating: new(e.terminating)},
-			})
+		for i, e := range endpoints {
+			one := newEndpoint(service, i, e.ready)
+			one.Conditions.Terminating = new(e.terminating)
+			slice.Endpoints = append(slice.Endpoints, one)
 		}
 		return w.client.Update(w.t.Context(), slice)
 	})
@@ -125,20 +126,57 @@ func TestC30CanaryLosesItsEndpoints(t *testing.T) {
 	}
 }
 
-// TestC32RollbackOntoAShrunkStable: stable has lost most of its endpoints while the
-// canary had half of the traffic. An unhealthy canary is rolled back all the same.
+// withWorkloads names the Deployments of both tracks, which must be there.
+func withWorkloads(wr *v1alpha1.WeightedRollout) {
+	wr.Spec.Stable.Workload = &v1alpha1.WorkloadReference{Name: wr.Spec.Stable.Service}
+	wr.Spec.Canary.Workload = &v1alpha1.WorkloadReference{Name: wr.Spec.Canary.Service}
+}
+
+// deployment creates a Deployment that asks for so many replicas. Nobody makes its pods:
+// those that there are stand in the EndpointSlices.
+func (w *world) deployment(name string, replicas int32) {
+	w.t.Helper()
+	labels := map[string]string{"app": name}
+	w.create(&appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "registry.example/" + name}}},
+			},
+		},
+	})
+}
+
+// TestC32RollbackOntoAShrunkStable: stable has lost most of its pods while the canary
+// had half of the traffic. An unhealthy canary is rolled back all the same, in one step;
+// where the workloads are named, a warning says that stable is too small.
 func TestC32RollbackOntoAShrunkStable(t *testing.T) {
 	w := newWorld(t)
-	w.rollout("web", soak(4, "10m"))
-	w.setEndpoints(stableOf("web"), these(10, endpoint{ready: true})...)
-	w.startManager()
-	w.awaitShare("web", "50")
-	w.setEndpoints(stableOf("web"), append(these(8, endpoint{}), these(2, endpoint{ready: true})...)...)
-	w.prom.set(w.namespace, canaryOf("web"), traffic{perSecond: 50, failed: 0.25})
-	if wr := w.awaitPhase("web", v1alpha1.PhaseRolledBack); wr.Status.OutcomeReason != v1alpha1.ReasonUnhealthy {
-		t.Errorf("%s: %s", wr.Status.OutcomeReason, wr.Status.OutcomeMessage)
+	for _, name := range []string{"services", "workloads"} {
+		w.create(newRoute(w.namespace, name, new(int32(100)), new(int32(0))))
+		w.endpoints(name)
+		w.setEndpoints(stableOf(name), these(10, endpoint{ready: true})...)
+		w.setEndpoints(canaryOf(name), these(10, endpoint{ready: true})...)
 	}
-	w.wantWeights("web", "100/0", "99/1", "95/5", "90/10", "80/20", "50/50", "100/0")
+	w.create(newRollout(w.namespace, "services", w.prom.url(), stages("10m", "50")))
+	w.deployment(stableOf("workloads"), 10)
+	w.deployment(canaryOf("workloads"), 10)
+	w.create(newRollout(w.namespace, "workloads", w.prom.url(), stages("10m", "50"), withWorkloads))
+	w.startManager()
+	for _, name := range []string{"services", "workloads"} {
+		w.awaitShare(name, "50")
+		w.setEndpoints(stableOf(name), append(these(8, endpoint{}), these(2, endpoint{ready: true})...)...)
+		w.prom.set(w.namespace, canaryOf(name), traffic{perSecond: 50, failed: 0.25})
+	}
+	for _, name := range []string{"services", "workloads"} {
+		if wr := w.awaitPhase(name, v1alpha1.PhaseRolledBack); wr.Status.OutcomeReason != v1alpha1.ReasonUnhealthy {
+			t.Errorf("%s: %s: %s", name, wr.Status.OutcomeReason, wr.Status.OutcomeMessage)
+		}
+		w.wantWeights(name, "100/0", "70/30", "50/50", "100/0")
+	}
+	w.awaitEvent("workloads", v1alpha1.ReasonStableUndersized, "has 2 ready replicas and was asked to have 10")
 }
 
 // TestC32StableIsDead: traffic is not sent to a stable that has no ready endpoint, for
@@ -160,7 +198,9 @@ func TestC32StableIsDead(t *testing.T) {
 	}
 	w.prom.set(w.namespace, canaryOf("unhealthy"), traffic{perSecond: 50, failed: 0.25})
 	w.abort("aborted")
-	w.awaitVerdict("unhealthy", v1alpha1.VerdictUnhealthy, v1alpha1.ReasonBreach)
+	w.await("unhealthy", "verdict Unhealthy", func(wr *v1alpha1.WeightedRollout) bool {
+		return wr.Status.Verdict != nil && wr.Status.Verdict.State == v1alpha1.VerdictUnhealthy
+	})
 	w.awaitQuestions(held, "requests_total")
 	for name := range reasons {
 		wr := w.awaitStalled(name, v1alpha1.ReasonStableUnavailable, stableOf(name))

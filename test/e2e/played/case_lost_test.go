@@ -43,7 +43,7 @@ func TestC23RouteMadeAgain(t *testing.T) {
 		return time.Since(last.At) > 3*time.Second, last.String()
 	})
 	for name, p := range again {
-		w.create(newRoute(w.namespace, name, ptr.To(int32(p.stable)), ptr.To(int32(p.canary))))
+		w.create(newRoute(w.namespace, name, new(int32(p.stable)), new(int32(p.canary))))
 	}
 	for name, p := range again {
 		wr := w.await(name, "50 percent of another attempt", func(wr *v1alpha1.WeightedRollout) bool {

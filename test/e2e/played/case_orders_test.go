@@ -121,6 +121,13 @@ func TestC33PromoteWhilePaused(t *testing.T) {
 	w.edit("web", func(wr *v1alpha1.WeightedRollout) { wr.Spec.Paused = true })
 	w.awaitPhase("web", v1alpha1.PhasePaused)
 	w.edit("web", ordering(v1alpha1.VerbPromote, "now"))
+	w.await("web", "the promotion accepted", func(wr *v1alpha1.WeightedRollout) bool {
+		return wr.Status.Command != nil && wr.Status.Command.Accepted
+	})
+	w.awaitQuestions(held, "requests_total")
+	if wr := w.get("web"); desired(wr) == "5" {
+		t.Fatalf("the promotion was accepted, and yet nothing moves: %s", summary(wr))
+	}
 	w.awaitPhase("web", v1alpha1.PhasePromoted)
 	w.wantWeights("web", "100/0", "95/5", "65/35", "50/50", "20/80", "0/100")
 }

@@ -120,7 +120,10 @@ func TestC14BreachIsNotInherited(t *testing.T) {
 	})
 	w.startManager()
 	w.awaitShare("web", "20")
-	w.prom.set(w.namespace, canaryOf("web"), traffic{perSecond: 50, failed: 0.25})
+	// Both fail, so that the canary is not rolled back at once as the worse one.
+	for _, service := range []string{stableOf("web"), canaryOf("web")} {
+		w.prom.set(w.namespace, service, traffic{perSecond: 50, failed: 0.25})
+	}
 	w.awaitVerdict("web", v1alpha1.VerdictDegraded, v1alpha1.ReasonBreach)
 	w.edit("web", revision("v3"))
 	wr := w.awaitPhase("web", v1alpha1.PhaseRolledBack)
@@ -136,43 +139,54 @@ func TestC14BreachIsNotInherited(t *testing.T) {
 }
 
 // TestC15BackToStablesRevision: naming the revision that stable runs, in mid-way, is no
-// rollout: one write gives stable everything, and nothing is measured any more.
+// rollout: one write gives stable everything, and nothing is measured any more. What
+// stable runs is in the spec, or known since a rollout was completed.
 func TestC15BackToStablesRevision(t *testing.T) {
 	w := newWorld(t)
-	w.rollout("web", stages("1s", "100"), ramp("100"), revision("v1"))
-	w.startManager()
-	w.awaitPhase("web", v1alpha1.PhasePromoted)
-	w.command("web", v1alpha1.VerbFinish)
-	if wr := w.awaitPhase("web", v1alpha1.PhaseCompleted); wr.Status.StableRevision != "v1" {
-		t.Fatalf("stable runs %q by the record", wr.Status.StableRevision)
-	}
-	w.edit("web", func(wr *v1alpha1.WeightedRollout) {
+	walk := func(wr *v1alpha1.WeightedRollout) {
 		stages("1s", "1", "5", "10", "20", "50")(wr)
 		soak(3, "10m")(wr)
 		ramp("30")(wr)
 		revision("v2")(wr)
-	})
-	w.awaitShare("web", "20")
-	from := w.api.count()
-	w.edit("web", revision("v1"))
-	wr := w.await("web", "idle and confirmed", func(wr *v1alpha1.WeightedRollout) bool {
-		return wr.Status.Phase == v1alpha1.PhaseIdle && wr.Status.Share.ConfirmedAt != nil
-	})
-	if wr.Status.Outcome != v1alpha1.OutcomeSuperseded || wr.Status.OutcomeReason != v1alpha1.ReasonStableRevision ||
-		condition(wr, v1alpha1.ConditionReady).Status != metav1.ConditionTrue {
-		t.Errorf("%s", summary(wr))
 	}
-	if h := wr.Status.History[0]; h.Revision != "v2" || h.Reason != v1alpha1.ReasonSuperseded || h.Weight == nil || *h.Weight != "20" {
-		t.Errorf("the history says %+v", h)
+	w.rollout("by-spec", walk, func(wr *v1alpha1.WeightedRollout) { wr.Spec.Stable.Revision = "v1" })
+	w.rollout("completed", stages("1s", "100"), ramp("100"), revision("v1"))
+	w.startManager()
+	w.awaitPhase("completed", v1alpha1.PhasePromoted)
+	w.command("completed", v1alpha1.VerbFinish)
+	if wr := w.awaitPhase("completed", v1alpha1.PhaseCompleted); wr.Status.StableRevision != "v1" {
+		t.Fatalf("stable runs %q by the record", wr.Status.StableRevision)
 	}
-	w.prom.set(w.namespace, canaryOf("web"), traffic{perSecond: 50, failed: 0.25})
+	w.edit("completed", walk)
+	begin := map[string][]string{"by-spec": {"100/0"}, "completed": {"100/0", "0/100", "100/0"}}
+	from := map[string]int{}
+	for name := range begin {
+		w.awaitShare(name, "20")
+		from[name] = w.api.count()
+		w.edit(name, revision("v1"))
+	}
+	for name := range begin {
+		wr := w.await(name, "idle and confirmed", func(wr *v1alpha1.WeightedRollout) bool {
+			return wr.Status.Phase == v1alpha1.PhaseIdle && wr.Status.Share.ConfirmedAt != nil
+		})
+		if wr.Status.Outcome != v1alpha1.OutcomeSuperseded || wr.Status.OutcomeReason != v1alpha1.ReasonStableRevision ||
+			condition(wr, v1alpha1.ConditionReady).Status != metav1.ConditionTrue {
+			t.Errorf("%s: %s", name, summary(wr))
+		}
+		if h := wr.Status.History[0]; h.Revision != "v2" || h.Reason != v1alpha1.ReasonSuperseded || h.Weight == nil || *h.Weight != "20" {
+			t.Errorf("%s: the history says %+v", name, h)
+		}
+		w.prom.set(w.namespace, canaryOf(name), traffic{perSecond: 50, failed: 0.25})
+	}
 	w.awaitNoQuestions(3 * time.Second)
-	if writes := w.routeWrites("web", from); len(writes) != 1 {
-		t.Errorf("the return took %d writes, want one: %v", len(writes), writes)
-	}
-	w.wantWeights("web", "100/0", "0/100", "100/0", "99/1", "95/5", "90/10", "80/20", "100/0")
-	if wr := w.get("web"); wr.Status.Phase != v1alpha1.PhaseIdle {
-		t.Errorf("%s", summary(wr))
+	for name, weights := range begin {
+		if writes := w.routeWrites(name, from[name]); len(writes) != 1 {
+			t.Errorf("%s: the return took %d writes, want one: %v", name, len(writes), writes)
+		}
+		w.wantWeights(name, append(weights, "99/1", "95/5", "90/10", "80/20", "100/0")...)
+		if wr := w.get(name); wr.Status.Phase != v1alpha1.PhaseIdle {
+			t.Errorf("%s: %s", name, summary(wr))
+		}
 	}
 }
 

@@ -62,10 +62,33 @@ func (w *world) checkLaws() {
 // checkRouteWrite checks one write to a route by itself, and returns the share
 // that it gives the canary. ok is false if it sets no weights.
 func (w *world) checkRouteWrite(r *request) (share float64, ok bool) {
-	ops, err := r.operations()
+	w.checkPaths(r)
+	set, err := r.weights()
 	if err != nil {
 		w.t.Error(err)
 		return 0, false
+	}
+	for rule, refs := range set {
+		sum := 0
+		for _, weight := range refs {
+			sum += weight
+		}
+		if len(refs) != 2 || sum <= 0 {
+			w.t.Errorf("request %d leaves rule %d with the weights %v", r.Number, rule, refs)
+			return 0, false
+		}
+		share, ok = float64(refs[1])*100/float64(sum), true
+	}
+	return share, ok
+}
+
+// checkPaths checks that a write to a route is based on the version that was read, and
+// touches nothing but weights and our annotation.
+func (w *world) checkPaths(r *request) {
+	ops, err := r.operations()
+	if err != nil {
+		w.t.Error(err)
+		return
 	}
 	for i, op := range ops {
 		switch {
@@ -84,23 +107,6 @@ func (w *world) checkRouteWrite(r *request) (share float64, ok bool) {
 			}
 		}
 	}
-	set, err := r.weights()
-	if err != nil {
-		w.t.Error(err)
-		return 0, false
-	}
-	for rule, refs := range set {
-		sum := 0
-		for _, weight := range refs {
-			sum += weight
-		}
-		if len(refs) != 2 || sum <= 0 {
-			w.t.Errorf("request %d leaves rule %d with the weights %v", r.Number, rule, refs)
-			return 0, false
-		}
-		share, ok = float64(refs[1])*100/float64(sum), true
-	}
-	return share, ok
 }
 
 // annotationPath is the path of our annotation in a JSON Patch.

@@ -1,12 +1,16 @@
 package played
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -96,8 +100,19 @@ func newEndpoints(namespace, service string, ready bool) *discoveryv1.EndpointSl
 			Labels: map[string]string{discoveryv1.LabelServiceName: service, discoveryv1.LabelManagedBy: "played.weightedrollout.dev"},
 		},
 		AddressType: discoveryv1.AddressTypeIPv4,
-		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.1"}, Conditions: discoveryv1.EndpointConditions{Ready: new(ready)}}},
+		Endpoints:   []discoveryv1.Endpoint{newEndpoint(service, 0, ready)},
 		Ports:       []discoveryv1.EndpointPort{{Name: new("http"), Port: ptr.To[int32](80), Protocol: ptr.To(corev1.ProtocolTCP)}},
+	}
+}
+
+// newEndpoint is the i-th pod of a Service.
+func newEndpoint(service string, i int, ready bool) discoveryv1.Endpoint {
+	name := fmt.Sprintf("%s-%d", service, i)
+	sum := sha256.Sum256([]byte(name))
+	return discoveryv1.Endpoint{
+		Addresses:  []string{fmt.Sprintf("192.0.2.%d", i+1)},
+		Conditions: discoveryv1.EndpointConditions{Ready: new(ready)},
+		TargetRef:  &corev1.ObjectReference{Kind: "Pod", Name: name, UID: types.UID(hex.EncodeToString(sum[:16]))},
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	toolswatch "k8s.io/client-go/tools/watch"
@@ -42,7 +43,7 @@ func newRouteLog(t *testing.T, c client.WithWatch, namespace string) *routeLog {
 	w, err := toolswatch.NewRetryWatcherWithContext(ctx, before.ResourceVersion, &cache.ListWatch{
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			routes := &unstructured.UnstructuredList{}
-			routes.SetGroupVersionKind(gatewayv1.SchemeGroupVersion.WithKind("HTTPRouteList"))
+			routes.SetGroupVersionKind(schema.GroupVersionKind{Group: gatewayv1.GroupName, Version: "v1", Kind: "HTTPRouteList"})
 			return c.Watch(ctx, routes, client.InNamespace(namespace), &client.ListOptions{Raw: &options})
 		},
 	})

@@ -164,18 +164,21 @@ func (w *world) startManager(args ...string) {
 
 // killManager ends the manager as a crash would. It can be called from the proxy's
 // hooks: a manager that still starts is waited for, while its request hangs.
-func (w *world) killManager() {
+func (w *world) killManager() { w.endManager((*testbed.Manager).Kill) }
+
+// endManager is killManager with another way to end it.
+func (w *world) endManager(end func(*testbed.Manager) error) {
 	for deadline := time.Now().Add(patience); !w.hasManager() && time.Now().Before(deadline); {
 		time.Sleep(pollEvery)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.manager == nil {
-		w.t.Error("there is no manager to be killed")
+		w.t.Error("there is no manager to be ended")
 		return
 	}
-	if err := w.manager.Kill(); err != nil {
-		w.t.Errorf("killing the manager: %v", err)
+	if err := end(w.manager); err != nil {
+		w.t.Errorf("ending the manager: %v", err)
 	}
 	w.manager = nil
 }

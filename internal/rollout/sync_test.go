@@ -1,0 +1,38 @@
+package rollout_test
+
+import (
+	"time"
+)
+
+// syncTool is another writer of the weights: it sets every route to what it has, again
+// and again.
+type syncTool struct {
+	every   time.Duration
+	weights pair
+	next    time.Time
+}
+
+// sync starts such a tool now.
+func (w *world) sync(every time.Duration, weights pair) {
+	w.syncTool = &syncTool{every: every, weights: weights, next: w.at}
+}
+
+// runSync lets the tool do what is due. It returns true if it has changed anything.
+func (w *world) runSync() (changed bool) {
+	t := w.syncTool
+	if t == nil || t.next.After(w.at) {
+		return false
+	}
+	for !t.next.After(w.at) {
+		t.next = t.next.Add(t.every)
+	}
+	for i, r := range w.routes {
+		if r.stored == nil || w.live(i).String() == t.weights.String() {
+			continue
+		}
+		w.edit(i, t.weights, "argocd")
+		w.journal.foreign++
+		changed = true
+	}
+	return changed
+}
