@@ -33,8 +33,7 @@ func (r *Reconciler) act(ctx context.Context, wr *v1alpha1.WeightedRollout, obs 
 	if err := r.writeStatus(ctx, wr, d); err != nil {
 		return false, err
 	}
-	scaled := r.writeWorkloads(ctx, wr, obs, d)
-	if err := errors.Join(r.writeRoutes(ctx, wr, obs, d), scaled); err != nil {
+	if err := errors.Join(r.writeRoutes(ctx, wr, obs, d), r.writeWorkloads(ctx, wr, obs, d)); err != nil {
 		return true, err
 	}
 	if d.Release {

@@ -38,29 +38,32 @@ func (r *Reconciler) readyPods(ctx context.Context, b route.Backend) ([]string, 
 		return nil, fmt.Errorf("list the EndpointSlices of Service %s/%s: %w", b.Namespace, b.Service, err)
 	}
 	var pods []string
+	nameless := map[discoveryv1.AddressType][]string{}
 	for _, s := range list.Items {
 		for _, e := range s.Endpoints {
 			ready := e.Conditions.Ready == nil || *e.Conditions.Ready
 			terminating := e.Conditions.Terminating != nil && *e.Conditions.Terminating
-			if ready && !terminating {
-				pods = append(pods, podOf(e))
+			switch pod := podOf(e); {
+			case !ready || terminating:
+			case pod != "":
+				pods = append(pods, pod)
+			case len(e.Addresses) > 0:
+				nameless[s.AddressType] = append(nameless[s.AddressType], e.Addresses[0])
 			}
 		}
 	}
+	// What is no pod has an address of each family, and counts once.
+	pods = append(pods, slices.MaxFunc([][]string{nameless[discoveryv1.AddressTypeIPv4], nameless[discoveryv1.AddressTypeIPv6], nameless[discoveryv1.AddressTypeFQDN]},
+		func(a, b []string) int { return len(a) - len(b) })...)
 	slices.Sort(pods)
 	return slices.Compact(pods), nil
 }
 
 func podOf(e discoveryv1.Endpoint) string {
-	if ref := e.TargetRef; ref != nil {
-		if name := cmp.Or(string(ref.UID), ref.Name); name != "" {
-			return name
-		}
+	if e.TargetRef == nil {
+		return ""
 	}
-	if len(e.Addresses) > 0 {
-		return e.Addresses[0]
-	}
-	return "endpoint"
+	return cmp.Or(string(e.TargetRef.UID), e.TargetRef.Name)
 }
 
 // watches tells whether the controller was started to look at a namespace.

@@ -37,6 +37,7 @@ type podWorkload struct {
 	replicas *int32
 	template *corev1.PodTemplateSpec
 	rollout  func() (bool, string)
+	outdated func() string
 }
 
 // tracks are the workloads of a rollout as they were read; nil where there is none.
@@ -46,12 +47,12 @@ func newPodWorkload(kind string) (client.Object, func() *podWorkload) {
 	if kind == statefulSetKind {
 		s := &appsv1.StatefulSet{}
 		return s, func() *podWorkload {
-			return &podWorkload{s, s.Spec.Replicas, &s.Spec.Template, func() (bool, string) { return workload.StatefulSetRolledOut(s) }}
+			return &podWorkload{s, s.Spec.Replicas, &s.Spec.Template, func() (bool, string) { return workload.StatefulSetRolledOut(s) }, func() string { return workload.StatefulSetOutdated(s) }}
 		}
 	}
 	d := &appsv1.Deployment{}
 	return d, func() *podWorkload {
-		return &podWorkload{d, d.Spec.Replicas, &d.Spec.Template, func() (bool, string) { return workload.DeploymentRolledOut(d) }}
+		return &podWorkload{d, d.Spec.Replicas, &d.Spec.Template, func() (bool, string) { return workload.DeploymentRolledOut(d) }, func() string { return workload.DeploymentOutdated(d) }}
 	}
 }
 
@@ -62,10 +63,13 @@ func hasTemplate(ref *v1alpha1.WorkloadReference) bool {
 // observeWorkloads says what runs the pods of the two tracks. fresh is false if the cache
 // has not yet seen our own last write to one of them.
 func (r *Reconciler) observeWorkloads(ctx context.Context, wr *v1alpha1.WeightedRollout, obs *observation) (fresh bool, err error) {
-	if obs.StableWorkload, obs.tracks.stable, err = r.readWorkload(ctx, wr, v1alpha1.TrackStable, wr.Spec.Stable.Workload); err != nil {
-		return false, err
+	if obs.StableWorkload, obs.tracks.stable, err = r.readWorkload(ctx, wr, v1alpha1.TrackStable, wr.Spec.Stable.Workload); err == nil {
+		obs.CanaryWorkload, obs.tracks.canary, err = r.readWorkload(ctx, wr, v1alpha1.TrackCanary, wr.Spec.Canary.Workload)
 	}
-	if obs.CanaryWorkload, obs.tracks.canary, err = r.readWorkload(ctx, wr, v1alpha1.TrackCanary, wr.Spec.Canary.Workload); err != nil {
+	if errors.Is(err, errStale) {
+		return false, nil
+	}
+	if err != nil {
 		return false, err
 	}
 	key := client.ObjectKeyFromObject(wr)
@@ -89,7 +93,8 @@ func (r *Reconciler) readWorkload(ctx context.Context, wr *v1alpha1.WeightedRoll
 		WriteError: r.writeErrors.of(client.ObjectKeyFromObject(wr), workloadKey(track)),
 	}
 	if !hasTemplate(ref) {
-		return w, nil, r.readScale(ctx, wr.Namespace, ref, w)
+		r.readScale(ctx, wr.Namespace, ref, w)
+		return w, nil, nil
 	}
 	into, show := newPodWorkload(w.Kind)
 	err := r.Client.Get(ctx, client.ObjectKey{Namespace: wr.Namespace, Name: ref.Name}, into)
@@ -108,11 +113,15 @@ func (r *Reconciler) readWorkload(ctx context.Context, wr *v1alpha1.WeightedRoll
 	if ok, why := read.rollout(); !ok {
 		w.Unready = why
 	}
-	return w, read, r.readAutoscaler(ctx, wr.Namespace, ref, w)
+	w.Outdated = read.outdated()
+	if wr.Spec.Canary.Capacity == v1alpha1.CapacityIgnore {
+		return w, read, nil
+	}
+	return w, read, r.readAutoscaler(ctx, wr, ref, w)
 }
 
-func (r *Reconciler) readAutoscaler(ctx context.Context, namespace string, ref *v1alpha1.WorkloadReference, w *rollout.Workload) error {
-	h, err := r.autoscalerOf(ctx, namespace, ref)
+func (r *Reconciler) readAutoscaler(ctx context.Context, wr *v1alpha1.WeightedRollout, ref *v1alpha1.WorkloadReference, w *rollout.Workload) error {
+	h, err := r.autoscalerOf(ctx, wr.Namespace, ref)
 	var ambiguous ambiguousError
 	switch {
 	case errors.As(err, &ambiguous):
@@ -120,11 +129,16 @@ func (r *Reconciler) readAutoscaler(ctx context.Context, namespace string, ref *
 		return nil
 	case err != nil:
 		return err
+	case h != nil && !r.writes.seen(client.ObjectKeyFromObject(wr), h):
+		return errStale
 	case h != nil:
 		w.Autoscaler = &rollout.Autoscaler{Name: h.Name, Min: workload.MinReplicas(h), Max: h.Spec.MaxReplicas}
 	}
 	return nil
 }
+
+// errStale says that the cache is older than our own last write.
+var errStale = errors.New("the cache is older than the last write")
 
 // ambiguousError says that several autoscalers scale one workload.
 type ambiguousError struct{ error }
@@ -145,7 +159,7 @@ func (r *Reconciler) autoscalerOf(ctx context.Context, namespace string, ref *v1
 
 // readScale reads the replicas of a workload of any kind from its scale subresource. It
 // cannot be watched, so it is read when something else calls for a decision.
-func (r *Reconciler) readScale(ctx context.Context, namespace string, ref *v1alpha1.WorkloadReference, w *rollout.Workload) error {
+func (r *Reconciler) readScale(ctx context.Context, namespace string, ref *v1alpha1.WorkloadReference, w *rollout.Workload) {
 	o := &unstructured.Unstructured{}
 	o.SetAPIVersion(ref.APIVersion)
 	o.SetKind(ref.Kind)
@@ -161,11 +175,11 @@ func (r *Reconciler) readScale(ctx context.Context, namespace string, ref *v1alp
 	case meta.IsNoMatchError(err):
 		w.Problem = fmt.Sprintf("the cluster does not serve the kind %s of %s: correct the spec, or install it", ref.Kind, ref.APIVersion)
 	case err != nil:
-		return fmt.Errorf("read the scale of %s %s/%s: %w", ref.Kind, namespace, ref.Name, err)
+		// A decision is due all the same: a rollback does not wait for this.
+		w.Problem = "its scale cannot be read: " + err.Error()
 	default:
 		w.Replicas = scale.Spec.Replicas
 	}
-	return nil
 }
 
 // writeWorkloads scales and updates as decided. One that cannot be written does not keep
@@ -176,7 +190,7 @@ func (r *Reconciler) writeWorkloads(ctx context.Context, wr *v1alpha1.WeightedRo
 	for _, s := range d.Scales {
 		err := r.scale(ctx, wr, obs, s)
 		failed[s.Track] = errors.Join(failed[s.Track], err)
-		if err != nil && (!d.Release || !gone(err)) {
+		if err != nil && (!d.Release || apierrors.IsConflict(err)) {
 			errs = append(errs, fmt.Errorf("scale %s %s/%s to %d: %w", s.Kind, wr.Namespace, s.Name, s.To, err))
 		}
 	}
@@ -228,8 +242,13 @@ func (r *Reconciler) scale(ctx context.Context, wr *v1alpha1.WeightedRollout, ob
 	if err != nil || patch == nil {
 		return err
 	}
-	return r.Client.SubResource("scale").Patch(ctx, read.Object, client.RawPatch(types.JSONPatchType, patch),
+	err = r.Client.SubResource("scale").Patch(ctx, read.Object, client.RawPatch(types.JSONPatchType, patch),
 		client.FieldOwner(FieldOwner), client.WithSubResourceBody(scale))
+	if err == nil {
+		// A scale has the uid and the resourceVersion of what it scales.
+		r.writes.wrote(client.ObjectKeyFromObject(wr), scale)
+	}
+	return err
 }
 
 func (r *Reconciler) setMinimum(ctx context.Context, wr *v1alpha1.WeightedRollout, ref *v1alpha1.WorkloadReference, s rollout.Scale) error {
@@ -244,7 +263,12 @@ func (r *Reconciler) setMinimum(ctx context.Context, wr *v1alpha1.WeightedRollou
 	if err != nil || patch == nil {
 		return err
 	}
-	return r.Client.Patch(ctx, h.DeepCopy(), client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldOwner))
+	h = h.DeepCopy()
+	if err := r.Client.Patch(ctx, h, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldOwner)); err != nil {
+		return err
+	}
+	r.writes.wrote(client.ObjectKeyFromObject(wr), h)
+	return nil
 }
 
 func (r *Reconciler) updateStable(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation) error {

@@ -102,7 +102,8 @@ type WeightedRolloutStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	WarmPods []string `json:"warmPods,omitempty"`
 
-	// stableUpdate is set once promotion.mode UpdateStable has set out to update stable.
+	// stableUpdate is set once promotion.mode UpdateStable has set out to update stable, or
+	// stable was seen with the canary's pod template.
 	// +optional
 	StableUpdate *StableUpdateStatus `json:"stableUpdate,omitempty"`
 
@@ -364,7 +365,7 @@ type ContentionStatus struct {
 	// count is how often the other writer has changed the weights.
 	Count int32 `json:"count"`
 
-	// generation of the route that it wrote last.
+	// generation is the sum of the routes' generations at that time.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
 
@@ -384,7 +385,8 @@ type CapacityStatus struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=track
-	// +kubebuilder:validation:MaxItems=2
+	// +listMapKey=kind
+	// +kubebuilder:validation:MaxItems=4
 	Scaled []ScaledStatus `json:"scaled,omitempty"`
 }
 
@@ -420,12 +422,18 @@ type ScaledStatus struct {
 	To int32 `json:"to"`
 }
 
-// StableUpdateStatus is the intent to update stable.
+// StableUpdateStatus is how stable comes to run the revision, or is to.
 type StableUpdateStatus struct {
-	// generation that stable's workload had before.
-	Generation int64 `json:"generation"`
+	// before is the revision of stable's pod template from before.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Before string `json:"before,omitempty"`
 
-	// at is when it was decided.
+	// seen is true once stable's workload was seen with the canary's pod template.
+	// +optional
+	Seen bool `json:"seen,omitempty"`
+
+	// at is when it was decided, or seen.
 	At metav1.MicroTime `json:"at"`
 }
 

@@ -90,6 +90,7 @@ func anotherRevision(d *draft) bool {
 		d.record(v1alpha1.OutcomeSuperseded, v1alpha1.ReasonSuperseded, message)
 		d.event(promoted, v1alpha1.ReasonSuperseded, "revision %q at %s percent: %s", d.status.Revision, percent(d.share), message)
 	}
+	d.undersized()
 	if !d.stableRuns(next) {
 		d.startAttempt()
 		return true
@@ -129,6 +130,8 @@ func ordered(d *draft) bool {
 		return true
 	case v1alpha1.VerbFinish:
 		d.beginReturn()
+		// A person says what stable runs.
+		d.status.StableUpdate = nil
 	case v1alpha1.VerbResume:
 		d.resume()
 	}
@@ -170,7 +173,8 @@ func (d *draft) refusal(c v1alpha1.Command) string {
 			return "no plan is under way"
 		}
 	case v1alpha1.VerbRetry:
-		if d.known && d.status.Outcome != v1alpha1.OutcomeRolledBack {
+		idle := d.status.Outcome == v1alpha1.OutcomeSuperseded && !d.stableRuns(d.obs.revision())
+		if d.known && d.status.Outcome != v1alpha1.OutcomeRolledBack && !idle {
 			return "only a rolled back revision can be tried again"
 		}
 	case v1alpha1.VerbFinish:

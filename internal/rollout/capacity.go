@@ -9,6 +9,9 @@ import (
 	"github.com/weightedrollout/weightedrollout/internal/workload"
 )
 
+// maxReplicas is the most that a record of replicas can sensibly say.
+const maxReplicas = 100_000
+
 // capacityMode is what the spec says about replicas. Without both workloads there is
 // nothing to compare.
 func (d *draft) capacityMode() v1alpha1.CapacityMode {
@@ -43,7 +46,7 @@ func (d *draft) testing() (*Workload, v1alpha1.TrackName, int) {
 // because some of its traffic has moved away.
 func (d *draft) allTraffic() int32 {
 	most := int32(1)
-	if c := d.status.Capacity; c != nil {
+	if c := d.status.Capacity; c != nil && c.Replicas <= maxReplicas {
 		most = max(most, c.Replicas)
 	}
 	if w := d.serving(); w != nil {
@@ -72,9 +75,22 @@ func (d *draft) forgetCapacity() {
 	}
 }
 
+// runsRevision tells whether only pods of the canary's present template are behind it.
+func (d *draft) runsRevision() bool {
+	w := d.obs.CanaryWorkload
+	if d.returning() || w == nil || w.Outdated == "" {
+		return true
+	}
+	d.wait(v1alpha1.ReasonCanaryNotReady, "%s does not run its pod template yet, so no more traffic is sent to it: %s", w, w.Outdated)
+	return false
+}
+
 // roomFor tells whether the track under test has the ready replicas that a part of the
 // traffic takes. If not, it says what is awaited, and asks for them where it may.
 func (d *draft) roomFor(part weights.Share) bool {
+	if !d.runsRevision() {
+		return false
+	}
 	mode := d.capacityMode()
 	if mode == v1alpha1.CapacityIgnore {
 		return true
@@ -134,15 +150,14 @@ func (d *draft) recordScale(ask Scale) {
 		d.status.Capacity = &v1alpha1.CapacityStatus{Replicas: d.allTraffic()}
 	}
 	c := d.status.Capacity
-	i := slices.IndexFunc(c.Scaled, func(s v1alpha1.ScaledStatus) bool { return s.Track == ask.Track })
-	switch {
-	case i < 0:
+	i := slices.IndexFunc(c.Scaled, func(s v1alpha1.ScaledStatus) bool { return s.Track == ask.Track && s.Kind == ask.Kind })
+	if i < 0 || c.Scaled[i].Name != ask.Name {
+		c.Scaled = slices.DeleteFunc(c.Scaled, func(s v1alpha1.ScaledStatus) bool { return s.Track == ask.Track && s.Kind == ask.Kind })
 		c.Scaled = append(c.Scaled, v1alpha1.ScaledStatus{Track: ask.Track, Kind: ask.Kind, Name: ask.Name, From: ask.From, To: ask.To})
-	case c.Scaled[i].Kind != ask.Kind || c.Scaled[i].Name != ask.Name:
-		c.Scaled[i] = v1alpha1.ScaledStatus{Track: ask.Track, Kind: ask.Kind, Name: ask.Name, From: ask.From, To: ask.To}
-	case c.Scaled[i].To == ask.To:
-		return
-	default:
+	} else {
+		if c.Scaled[i].To == ask.To {
+			return
+		}
 		if ask.From != c.Scaled[i].To {
 			// Somebody else has set it since: that is what there is to give back.
 			c.Scaled[i].From = ask.From
@@ -183,10 +198,24 @@ func (d *draft) idle(s v1alpha1.ScaledStatus) bool {
 	if s.Kind == autoscalerKind {
 		return true
 	}
+	if d.obs.Deleting && !d.takenByGateways() {
+		return false
+	}
 	if s.Track == v1alpha1.TrackCanary {
 		return d.share == weights.ShareNone
 	}
 	return d.share == weights.ShareAll
+}
+
+// replicasToReturn tells whether replicas of a workload were raised and not given back.
+func (d *draft) replicasToReturn() bool {
+	c := d.status.Capacity
+	return c != nil && slices.ContainsFunc(c.Scaled, func(s v1alpha1.ScaledStatus) bool { return s.Kind != autoscalerKind })
+}
+
+// takenByGateways tells whether every route carries the share and the gateways have it.
+func (d *draft) takenByGateways() bool {
+	return d.routesCarry() && !slices.ContainsFunc(d.obs.Routes, func(r Route) bool { return !r.confirmed() })
 }
 
 // returnScale asks for the value from before, and tells whether the record is still
@@ -196,8 +225,12 @@ func (d *draft) returnScale(s v1alpha1.ScaledStatus) bool {
 	if s.Track == v1alpha1.TrackCanary {
 		w = d.obs.CanaryWorkload
 	}
-	if w == nil || w.Problem != "" {
+	if w == nil {
 		return false
+	}
+	if w.Problem != "" {
+		// Later, then; a deletion does not wait for that.
+		return !d.obs.Deleting
 	}
 	now, ok := w.Replicas, s.Kind == w.Kind && s.Name == w.Name
 	if s.Kind == autoscalerKind {
@@ -217,14 +250,14 @@ func (d *draft) returnScale(s v1alpha1.ScaledStatus) bool {
 		// An autoscaler has taken over.
 		return false
 	}
-	d.scales = append(d.scales, Scale{Track: s.Track, Kind: s.Kind, Name: s.Name, From: s.To, To: s.From})
+	d.scales = append(d.scales, Scale{Track: s.Track, Kind: s.Kind, Name: s.Name, From: s.To, To: max(s.From, 0)})
 	return true
 }
 
 // undersized tells of a stable that has fewer ready replicas than the traffic takes that
 // comes back to it. It keeps nothing from coming back.
 func (d *draft) undersized() {
-	if d.obs.Spec.Canary == nil || d.obs.Spec.Canary.Capacity == v1alpha1.CapacityIgnore || !d.obs.bothWorkloads() || d.returning() {
+	if d.obs.Spec.Canary == nil || d.obs.Spec.Canary.Capacity == v1alpha1.CapacityIgnore || !d.obs.bothWorkloads() || d.returning() || d.share == weights.ShareNone {
 		return
 	}
 	if have, need := len(d.obs.StablePods), d.allTraffic(); have < int(need) {

@@ -76,16 +76,22 @@ func (d *draft) changedSince(t time.Time) bool {
 	return at != nil && at.After(t)
 }
 
-// foreignGeneration is the newest generation of a route that carried a share of ours and
-// was changed by another writer since, or 0.
-func (d *draft) foreignGeneration() (generation int64) {
+// foreignGeneration is the sum of the generations of the routes, if one that carried a
+// share of ours was changed by another writer since, or 0. It rises with every change of
+// any of them.
+func (d *draft) foreignGeneration() int64 {
+	sum, foreign := int64(0), false
 	for i, r := range d.obs.Routes {
+		sum += r.Generation
 		if !r.Found || r.Inspection.Problem != nil || r.Inspection.Matches(d.share) || d.routeStatus(i).Written == nil || !d.confirmed() && d.pending(i) {
 			continue
 		}
-		generation = max(generation, r.Generation)
+		foreign = true
 	}
-	return generation
+	if !foreign {
+		return 0
+	}
+	return sum
 }
 
 // stillContended speaks for an attempt that has ended: its routes are set back, once a

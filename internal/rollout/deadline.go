@@ -94,6 +94,9 @@ func (d *draft) stopWaiting() {
 // waiting tells whether the rollout waits for what should come by itself, or for a
 // mistake to be mended.
 func (d *draft) waiting() bool {
+	if d.obs.Spec.Paused || d.status.Pause != nil {
+		return false
+	}
 	switch d.reason {
 	case v1alpha1.ReasonRouteNotConfirmed, v1alpha1.ReasonAwaitingEvidence, v1alpha1.ReasonCanaryNotReady,
 		v1alpha1.ReasonInsufficientCapacity, v1alpha1.ReasonDegraded, v1alpha1.ReasonWeightContention:

@@ -43,6 +43,7 @@ func chain() []policy {
 		invalid,
 		planEdited,
 		contention,
+		stableChanged,
 		paused,
 		stopped,
 		unconfirmed,
@@ -97,7 +98,6 @@ func (d *draft) confirm() {
 	}
 	at := micro(d.now)
 	d.status.Share.ConfirmedAt = at
-	d.noteWarmPods()
 	p := percent(d.share)
 	for i, r := range d.obs.Routes {
 		s := d.routeStatus(i)

@@ -101,5 +101,7 @@ func (d *draft) stoodStill() time.Duration {
 	if err != nil || still < 0 {
 		return 0
 	}
+	const most = 10 * 365 * 24 * time.Hour
+	still = min(still, most)
 	return still
 }

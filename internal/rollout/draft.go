@@ -315,6 +315,10 @@ func (d *draft) done(reason, format string, args ...any) {
 
 func (d *draft) stallStableUnavailable() {
 	d.writes = WriteNone
+	if p := d.obs.SpecProblem; p != nil && p.Reason == v1alpha1.ReasonInvalidSpec {
+		d.stall(v1alpha1.ReasonStableUnavailable, "nothing is known of the endpoints of the stable Service %q, so no traffic is moved: %s", d.stableService(), p.Message)
+		return
+	}
 	d.stall(v1alpha1.ReasonStableUnavailable, "the stable Service %q has no ready endpoint, so no traffic is moved: make its pods ready", d.stableService())
 }
 

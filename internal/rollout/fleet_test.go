@@ -2,6 +2,7 @@ package rollout_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -29,9 +30,9 @@ type fleet struct {
 
 	// missing hides the workload; denied lets the API server refuse every write to it.
 	missing, denied bool
-	// ours is true while the last to set the replicas, or the minimum, was the
-	// controller; found are all values that others have left there.
-	ours  bool
+	// set is what the controller has set last, by kind; found are all values that others
+	// have left.
+	set   map[string]int32
 	found []int32
 }
 
@@ -41,15 +42,17 @@ type autoscaler struct{ min, max int32 }
 
 // pod becomes ready at a time.
 type pod struct {
-	uid   string
-	wave  int
-	ready time.Time
-	up    bool
+	uid  string
+	wave int
+	// template is what it was made from.
+	template int
+	ready    time.Time
+	up       bool
 }
 
 // newFleet returns a fleet all of whose pods have been ready for long.
 func newFleet(track v1alpha1.TrackName, template int, replicas int32) *fleet {
-	f := &fleet{track: track, template: template, replicas: replicas, generation: 1, found: []int32{replicas}}
+	f := &fleet{track: track, template: template, replicas: replicas, generation: 1, found: []int32{replicas}, set: map[string]int32{}}
 	f.tend(start.Add(-time.Hour))
 	f.startup = 20 * time.Second
 	return f
@@ -66,7 +69,7 @@ func (f *fleet) tend(now time.Time) {
 	for f.count() < int(f.replicas) {
 		f.made++
 		f.version++
-		f.pods = append(f.pods, pod{uid: fmt.Sprintf("%c%06d-%s", f.track[0], f.made, "pod"), wave: f.wave, ready: now.Add(f.startup)})
+		f.pods = append(f.pods, pod{uid: fmt.Sprintf("%c%06d-%s", f.track[0], f.made, "pod"), wave: f.wave, template: f.template, ready: now.Add(f.startup)})
 	}
 	for i := len(f.pods) - 1; i >= 0 && f.count() > int(f.replicas); i-- {
 		if f.pods[i].wave == f.wave {
@@ -127,6 +130,16 @@ func (f *fleet) unready() string {
 	return ""
 }
 
+// outdated says that pods of another template are left, or is empty.
+func (f *fleet) outdated() string {
+	for _, p := range f.pods {
+		if p.template != f.template {
+			return fmt.Sprintf("pod %s is of template %d, not %d", p.uid, p.template, f.template)
+		}
+	}
+	return ""
+}
+
 // deploy gives the fleet another template, by another hand than the controller's.
 func (f *fleet) deploy(template int) {
 	f.template = template
@@ -155,10 +168,7 @@ func (f *fleet) bound(lowest, highest int32) {
 }
 
 // leave notes what another hand has left.
-func (f *fleet) leave(value int32) {
-	f.ours = false
-	f.found = append(f.found, value)
-}
+func (f *fleet) leave(value int32) { f.found = append(f.found, value) }
 
 // value is what the controller would set: the replicas, or the autoscaler's minimum.
 func (f *fleet) value(kind string) int32 {
@@ -168,9 +178,9 @@ func (f *fleet) value(kind string) int32 {
 	return f.replicas
 }
 
-// set is a write of the controller.
-func (f *fleet) set(kind string, value int32) {
-	f.ours = true
+// write is a write of the controller.
+func (f *fleet) write(kind string, value int32) {
+	f.set[kind] = value
 	if kind == autoscalerKind {
 		a := *f.autoscaler
 		a.min = value
@@ -196,7 +206,7 @@ func (f *fleet) next() []time.Time {
 // fork returns a copy of its own.
 func (f *fleet) fork() *fleet {
 	c := *f
-	c.pods, c.found = slices.Clone(f.pods), slices.Clone(f.found)
+	c.pods, c.found, c.set = slices.Clone(f.pods), slices.Clone(f.found), maps.Clone(f.set)
 	return &c
 }
 
@@ -216,7 +226,7 @@ func (f *fleet) observe(ref *v1alpha1.WorkloadReference, refusal string, ready b
 	if ref.Kind != "Deployment" && ref.Kind != "StatefulSet" {
 		return w
 	}
-	w.Generation, w.Revision, w.Unready = f.generation, f.revision(), f.unready()
+	w.Generation, w.Revision, w.Unready, w.Outdated = f.generation, f.revision(), f.unready(), f.outdated()
 	if !ready {
 		w.Unready = "none of its pods is ready"
 	}

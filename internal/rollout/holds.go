@@ -23,11 +23,11 @@ func invalid(d *draft) bool {
 		d.stall(p.Reason, "%s", p.Message)
 		return true
 	}
-	if w := d.obs.unreadable(); w != nil {
+	if w := d.unreadable(); w != nil {
 		d.stall(v1alpha1.ReasonWorkloadMissing, "%s: %s", w, w.Problem)
 		return true
 	}
-	if d.obs.revision() == "" {
+	if d.obs.revision() == "" && !d.returning() {
 		d.stall(v1alpha1.ReasonInvalidSpec, "spec.revision is empty, and spec.canary.workload has no pod template that a revision could follow from: name the revision")
 		return true
 	}

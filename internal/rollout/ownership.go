@@ -103,5 +103,12 @@ func deleted(d *draft) bool {
 			d.release = false
 		}
 	}
+	if d.release && d.replicasToReturn() {
+		// The canary keeps its pods until the gateways have taken their traffic away.
+		if at := d.status.Share.ChangedAt; at != nil && d.now.Before(at.Add(confirmGrace)) && !d.takenByGateways() {
+			d.wakeAt(at.Add(confirmGrace))
+			d.release = false
+		}
+	}
 	return true
 }

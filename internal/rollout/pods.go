@@ -10,8 +10,9 @@ import (
 const (
 	// maxWarmPods is the number of pods that status keeps.
 	maxWarmPods = 16
-	// podName is how many characters of a pod's uid are kept.
-	podName = 8
+	// podName is how many characters of a pod's uid are kept, and uidLength is how long
+	// a uid is: what is shorter is a name or an address, and kept as it is.
+	podName, uidLength = 8, 36
 )
 
 // podsReplaced lowers the share of a canary of which no pod is left that has had its
@@ -42,11 +43,34 @@ func podsReplaced(d *draft) bool {
 	return true
 }
 
-// noteWarmPods records the pods that have the confirmed share.
-func (d *draft) noteWarmPods() {
-	d.status.WarmPods = nil
-	if d.share > 0 && d.status.Outcome == v1alpha1.OutcomeInProgress {
-		d.status.WarmPods = warmPods(d.obs.CanaryPods)
+// keepWarmPods keeps the record of pods that have had traffic: as long as one of them is
+// ready, what is ready beside it has had traffic, too. It is brought up to date with what
+// else is written, and by itself only once it is about to be of no use.
+func (d *draft) keepWarmPods() {
+	if !d.known || d.share == 0 || d.status.Outcome != v1alpha1.OutcomeInProgress {
+		if d.moved || d.status.Outcome != v1alpha1.OutcomeInProgress {
+			d.status.WarmPods = nil
+		}
+		return
+	}
+	if !d.confirmed() || len(d.obs.CanaryPods) == 0 {
+		return
+	}
+	was, now := d.status.WarmPods, shorten(d.obs.CanaryPods)
+	isNew := func(p string) bool { return !slices.Contains(was, p) }
+	still := slices.DeleteFunc(slices.Clone(now), isNew)
+	if len(was) > 0 && len(still) == 0 {
+		return
+	}
+	next := still
+	for _, p := range now {
+		if isNew(p) && len(next) < maxWarmPods {
+			next = append(next, p)
+		}
+	}
+	slices.Sort(next)
+	if len(was) == 0 || d.moved || 2*len(still) <= len(was) || len(next) >= 2*len(was) {
+		d.status.WarmPods = next
 	}
 }
 
@@ -62,7 +86,10 @@ func warmPods(uids []string) []string {
 func shorten(uids []string) []string {
 	var names []string
 	for _, uid := range uids {
-		names = append(names, clipTo(uid, podName))
+		if len(uid) == uidLength {
+			uid = uid[:podName]
+		}
+		names = append(names, clipTo(uid, 63))
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

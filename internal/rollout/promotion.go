@@ -30,16 +30,15 @@ func promoted(d *draft) bool {
 // update stable.
 func (d *draft) stableFollows() bool {
 	w := d.obs.StableWorkload
-	switch update := d.status.StableUpdate; {
-	case d.obs.SameTemplate && w.Unready == "":
-		d.beginReturn()
-		d.event(false, v1alpha1.ReasonReturning, "%s runs revision %q: the traffic returns to it", w, d.status.Revision)
-		d.wait(v1alpha1.ReasonReturning, "the traffic returns to stable, which runs revision %q", d.status.Revision)
-	case d.obs.SameTemplate:
-		d.wait(v1alpha1.ReasonUpdatingStable, "revision %q serves everything; %s has its pod template: %s", d.status.Revision, w, w.Unready)
-	case d.obs.Spec.Promotion.Mode != v1alpha1.PromotionUpdateStable:
+	if d.obs.SameTemplate {
+		d.stableHasIt(w)
+		return true
+	}
+	if d.obs.Spec.Promotion.Mode != v1alpha1.PromotionUpdateStable {
 		return false
-	case update != nil && update.Generation != w.Generation && w.WriteError == "":
+	}
+	switch update := d.status.StableUpdate; {
+	case update != nil && (update.Seen || update.Before != w.Revision):
 		d.stall(v1alpha1.ReasonStableChanged, "revision %q serves everything; %s was given its pod template, and was changed again by another writer: let it keep the template, or give the finish command once it runs the revision", d.status.Revision, w)
 	case update == nil && !d.mayRaiseNow():
 	default:
@@ -48,25 +47,60 @@ func (d *draft) stableFollows() bool {
 	return true
 }
 
+// stableHasIt begins the return to a stable that has the revision's pod template, once it
+// is rolled out and has the replicas that all traffic takes: until then the canary goes
+// on serving, and is watched.
+func (d *draft) stableHasIt(w *Workload) {
+	if d.status.StableUpdate == nil {
+		d.status.StableUpdate = &v1alpha1.StableUpdateStatus{At: *micro(d.now)}
+	}
+	d.status.StableUpdate.Seen = true
+	have, need := len(d.obs.StablePods), d.obs.CanaryWorkload.Replicas
+	switch mode := d.capacityMode(); {
+	case w.Unready != "":
+		d.wait(v1alpha1.ReasonUpdatingStable, "revision %q serves everything; %s has its pod template: %s", d.status.Revision, w, w.Unready)
+	case mode != v1alpha1.CapacityIgnore && have < int(need):
+		d.wait(v1alpha1.ReasonInsufficientCapacity, "revision %q serves everything; before the traffic returns %s needs %d ready replicas, and has %d", d.status.Revision, w, need, have)
+		if mode == v1alpha1.CapacityScale {
+			d.scaleUp(w, v1alpha1.TrackStable, need)
+			return
+		}
+		d.message += ": scale it, or set canary.capacity: Scale"
+	default:
+		d.beginReturn()
+		d.event(false, v1alpha1.ReasonReturning, "%s runs revision %q: the traffic returns to it", w, d.status.Revision)
+		d.wait(v1alpha1.ReasonReturning, "the traffic returns to stable, which runs revision %q", d.status.Revision)
+	}
+}
+
 // updateStable asks for stable's workload to be given the canary's pod template, the
 // intent first.
 func (d *draft) updateStable(w *Workload) {
 	d.updates = true
 	if d.status.StableUpdate == nil {
-		d.status.StableUpdate = &v1alpha1.StableUpdateStatus{Generation: w.Generation, At: *micro(d.now)}
+		d.status.StableUpdate = &v1alpha1.StableUpdateStatus{Before: w.Revision, At: *micro(d.now)}
 		// From here on nobody knows what stable runs, until it has come to the end.
 		d.status.StableRevision = ""
 		d.moved = true
 		d.event(false, v1alpha1.ReasonStableUpdated, "%s is given the pod template of %s, revision %q", w, d.obs.CanaryWorkload, d.status.Revision)
 	}
 	if w.WriteError != "" {
-		// What was refused has changed nothing: whoever has changed stable since, such as
-		// its autoscaler, has taken nothing back.
-		d.status.StableUpdate.Generation = w.Generation
 		d.stall(v1alpha1.ReasonWorkloadWriteFailed, "revision %q serves everything; %s cannot be given its pod template: %s", d.status.Revision, w, w.WriteError)
 		return
 	}
 	d.wait(v1alpha1.ReasonUpdatingStable, "revision %q serves everything; %s is given its pod template", d.status.Revision, w)
+}
+
+// stableChanged holds the return to a stable that ran the revision when it began, and
+// does not any more. A return that a person has begun is theirs.
+func stableChanged(d *draft) bool {
+	u := d.status.StableUpdate
+	if !d.returning() || u == nil || !u.Seen || !d.obs.bothWorkloads() || d.obs.SameTemplate {
+		return false
+	}
+	d.writes = WriteSafe
+	d.stall(v1alpha1.ReasonStableChanged, "the traffic returns to stable, and %s does not have revision %q's pod template any more: give it back, or abort to give stable everything as it is", d.obs.StableWorkload, d.status.Revision)
+	return true
 }
 
 // beginReturn makes stable the track under test: the share ramps back to it.

@@ -21,6 +21,7 @@ func (d *draft) writeStatus() {
 	d.status.ObservedGeneration = d.obs.Generation
 	d.reportRoutes()
 	d.reportVerdict()
+	d.keepWarmPods()
 	d.noteCapacity()
 	d.keepProgress()
 	d.status.NextTransitionTime = nil

@@ -17,6 +17,8 @@ type Workload struct {
 	Revision string
 	// Unready says why its template is not rolled out; empty if it is.
 	Unready string
+	// Outdated says that pods of another template are left, or may be; empty if none is.
+	Outdated string
 	// Autoscaler is what else sets its replicas, or nil.
 	Autoscaler *Autoscaler
 	// WriteError says why the last write to it or its autoscaler was refused, or is empty.
@@ -55,9 +57,14 @@ func (o Observation) bothWorkloads() bool {
 	return o.StableWorkload != nil && o.CanaryWorkload != nil && o.StableWorkload.Problem == "" && o.CanaryWorkload.Problem == ""
 }
 
-// unreadable returns a workload that is needed and cannot be read, or nil.
-func (o Observation) unreadable() *Workload {
-	for _, w := range []*Workload{o.StableWorkload, o.CanaryWorkload} {
+// unreadable returns a workload that is needed and cannot be read, or nil. While the
+// traffic returns to stable the canary's is not needed any more.
+func (d *draft) unreadable() *Workload {
+	needed := []*Workload{d.obs.StableWorkload, d.obs.CanaryWorkload}
+	if d.returning() {
+		needed = needed[:1]
+	}
+	for _, w := range needed {
 		if w != nil && w.Problem != "" {
 			return w
 		}
@@ -85,8 +92,8 @@ func (d *draft) noteStableRevision() {
 // the two workloads have the same template counts for a revision that comes from it:
 // of one that a person has named the canary's workload may not be there yet.
 func (d *draft) stableRuns(revision string) bool {
-	if revision == d.status.StableRevision {
-		return true
+	if d.obs.Spec.Revision == "" && d.obs.bothWorkloads() && d.obs.StableWorkload.Revision != "" {
+		return d.obs.SameTemplate
 	}
-	return d.obs.Spec.Revision == "" && d.obs.SameTemplate
+	return revision == d.status.StableRevision
 }

@@ -47,9 +47,12 @@ func (s seen) tracks() (serving *rollout.Workload, ready int) {
 func (l *laws) raiseWithReplicas(s seen) string {
 	if s.is.Attempt != l.serving.attempt || s.returning != l.serving.returning {
 		l.serving.attempt, l.serving.returning, l.serving.replicas = s.is.Attempt, s.returning, 0
-		if w, _ := s.tracks(); w != nil {
+		if w, _ := s.tracks(); s.bothWorkloads() {
 			l.serving.replicas = w.Replicas
 		}
+	}
+	if w := s.obs.CanaryWorkload; s.raised() && !s.returning && w != nil && w.Outdated != "" {
+		return fmt.Sprintf("raised from %d to %d while pods of another template get it: %s", s.had, s.has, w.Outdated)
 	}
 	if !s.raised() || !s.bothWorkloads() || s.obs.Spec.Canary.Capacity == v1alpha1.CapacityIgnore {
 		return ""
@@ -97,14 +100,17 @@ func scaledForNeed(s seen) string {
 	for _, scale := range s.d.Scales {
 		var on v1alpha1.ScaledStatus
 		if c := s.is.Capacity; c != nil {
-			if i := slices.IndexFunc(c.Scaled, func(r v1alpha1.ScaledStatus) bool { return r.Track == scale.Track }); i >= 0 {
+			if i := slices.IndexFunc(c.Scaled, func(r v1alpha1.ScaledStatus) bool { return r.Track == scale.Track && r.Kind == scale.Kind }); i >= 0 {
 				on = c.Scaled[i]
 			}
 		}
-		open := s.is.Outcome == v1alpha1.OutcomeInProgress || s.is.Outcome == v1alpha1.OutcomeReturning
+		open := s.is.Outcome == v1alpha1.OutcomeInProgress || s.is.Outcome == v1alpha1.OutcomeReturning ||
+			s.is.Outcome == v1alpha1.OutcomePromoted && scale.Track == v1alpha1.TrackStable
 		switch raise := scale.To > scale.From; {
 		case s.obs.Owner != "" || s.obs.Spec.Mode == v1alpha1.ModeObserve:
 			return fmt.Sprintf("%+v where nothing may be written", scale)
+		case raise && s.is.Outcome == v1alpha1.OutcomePromoted && !s.obs.SameTemplate:
+			return fmt.Sprintf("%+v, and stable does not run the revision", scale)
 		case raise && (!open || s.obs.Deleting || s.held() || s.obs.Spec.Canary.Capacity != v1alpha1.CapacityScale):
 			return fmt.Sprintf("%+v, and no raise is due", scale)
 		case raise && (on.To != scale.To || on.Kind != scale.Kind || on.Name != scale.Name):
@@ -193,15 +199,32 @@ func waiting(s *v1alpha1.WeightedRolloutStatus) bool {
 }
 
 // patience keeps account of how long an attempt has waited since it was highest, and
-// how often a wait has ended.
+// how often a wait has ended, by the status as it is stored.
 type patience struct {
 	attempt int64
 	highest weights.Share
 	waited  time.Duration
 	stops   int
 	at      time.Time
-	// counts is true if the deadline was valid at the last decision.
-	counts bool
+	waiting bool
+	// counts is true if the deadline was valid at the last decision, and held if a person
+	// held the rollout then.
+	counts, held bool
+}
+
+// pass takes over the time since the last decision, and what is stored now.
+func (p *patience) pass(w *world, s seen) {
+	if s.was.Attempt != p.attempt || s.was.Outcome != v1alpha1.OutcomeInProgress || s.had > p.highest {
+		*p = patience{attempt: s.was.Attempt, highest: s.had, at: w.at}
+	}
+	waits := waiting(s.was) && !p.held
+	if waits && p.counts {
+		p.waited += w.at.Sub(p.at)
+	}
+	if p.waiting && !waits {
+		p.stops++
+	}
+	p.at, p.waiting = w.at, waits
 }
 
 // deadlineKept: a rollout is rolled back at the deadline, and not before: by the time
@@ -209,30 +232,21 @@ type patience struct {
 // Each wait counts in whole seconds.
 func (l *laws) deadlineKept(w *world, s seen) string {
 	p := &l.patience
+	p.pass(w, s)
 	deadline, err := s.obs.Spec.ProgressDeadline.Parse()
-	counts := s.obs.Spec.ProgressDeadline != "" && err == nil && s.planned
+	p.counts = s.obs.Spec.ProgressDeadline != "" && err == nil && s.planned
+	p.held = s.obs.Spec.Paused || s.is.Pause != nil
 	walking := s.was.Outcome == v1alpha1.OutcomeInProgress && s.is.Attempt == s.was.Attempt
 	overdue := walking && s.is.Outcome == v1alpha1.OutcomeRolledBack && s.is.OutcomeReason == v1alpha1.ReasonProgressDeadlineExceeded
-	if overdue && !counts {
-		return "rolled back at a deadline that there is not"
-	}
-	if walking && s.was.Attempt == p.attempt && waiting(s.was) && p.counts {
-		p.waited += w.at.Sub(p.at)
-	}
 	excused := s.obs.Owner != "" || s.obs.Spec.Mode == v1alpha1.ModeObserve || s.obs.Deleting || !s.obs.StableReady || s.told(v1alpha1.ReasonBreakerOpen)
 	switch late := time.Duration(p.stops+1) * time.Second; {
-	case !l.disturbed.IsZero() || l.edited || !counts:
+	case overdue && !p.counts:
+		return "rolled back at a deadline that there is not"
+	case !l.disturbed.IsZero() || l.edited || !p.counts:
 	case overdue && p.waited < deadline:
 		return fmt.Sprintf("rolled back at the deadline of %s after waiting for %s", deadline, p.waited)
 	case walking && s.is.Outcome == v1alpha1.OutcomeInProgress && p.waited > deadline+late && !excused:
 		return fmt.Sprintf("it has waited for %s, and is not rolled back at the deadline of %s", p.waited, deadline)
-	}
-	p.at, p.counts = w.at, counts
-	if waiting(s.was) && !waiting(s.is) {
-		p.stops++
-	}
-	if s.is.Attempt != p.attempt || s.is.Outcome != v1alpha1.OutcomeInProgress || s.known && s.has > p.highest {
-		*p = patience{attempt: s.is.Attempt, highest: s.has, at: w.at, counts: counts}
 	}
 	return ""
 }
@@ -248,7 +262,7 @@ func (l *laws) scaleWrite(w *world, s rollout.Scale, d rollout.Decision) {
 	f := w.fleet(s.Track)
 	l.intentFirst(w, d)
 	now := f.value(s.Kind)
-	if s.To < now && !f.ours {
+	if set, ok := f.set[s.Kind]; s.To < now && (!ok || set != now) {
 		w.tb.Fatalf("%s: %+v: another hand has set it to %d since", offset(w.at), s, now)
 	}
 	if s.To < now && !slices.Contains(f.found, s.To) {

@@ -58,7 +58,7 @@ func (w *world) scale(s rollout.Scale, d rollout.Decision) error {
 	}
 	return w.write(func() {
 		w.laws.scaleWrite(w, s, d)
-		f.set(s.Kind, s.To)
+		f.write(s.Kind, s.To)
 		w.journal.scaled = append(w.journal.scaled, s)
 		w.journal.line(w.at, "scale    %s %s goes from %d to %d", s.Kind, s.Name, s.From, s.To)
 	})

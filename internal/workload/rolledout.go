@@ -121,3 +121,13 @@ func clip(text string) string {
 	}
 	return string(runes)
 }
+
+// DeploymentOutdated says that pods of an older template may be behind a Deployment.
+func DeploymentOutdated(d *appsv1.Deployment) string {
+	return progress{generation: d.Generation, observed: d.Status.ObservedGeneration, all: d.Status.Replicas, updated: d.Status.UpdatedReplicas}.missing()
+}
+
+// StatefulSetOutdated is DeploymentOutdated for a StatefulSet.
+func StatefulSetOutdated(s *appsv1.StatefulSet) string {
+	return progress{generation: s.Generation, observed: s.Status.ObservedGeneration, all: s.Status.Replicas, updated: s.Status.UpdatedReplicas}.missing()
+}
