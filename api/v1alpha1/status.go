@@ -102,6 +102,11 @@ type WeightedRolloutStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	WarmPods []string `json:"warmPods,omitempty"`
 
+	// warmPodsDueAt is when warmPods are brought up to date, since half of them are gone or
+	// as many again have joined.
+	// +optional
+	WarmPodsDueAt *metav1.MicroTime `json:"warmPodsDueAt,omitempty"`
+
 	// stableUpdate is set once promotion.mode UpdateStable has set out to update stable, or
 	// stable was seen with the canary's pod template.
 	// +optional

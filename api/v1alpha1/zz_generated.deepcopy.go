@@ -879,6 +879,10 @@ func (in *WeightedRolloutStatus) DeepCopyInto(out *WeightedRolloutStatus) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.WarmPodsDueAt != nil {
+		in, out := &in.WarmPodsDueAt, &out.WarmPodsDueAt
+		*out = (*in).DeepCopy()
+	}
 	if in.StableUpdate != nil {
 		in, out := &in.StableUpdate, &out.StableUpdate
 		*out = new(StableUpdateStatus)

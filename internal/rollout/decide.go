@@ -98,6 +98,7 @@ func (d *draft) confirm() {
 	}
 	at := micro(d.now)
 	d.status.Share.ConfirmedAt = at
+	d.noteWarmPods()
 	p := percent(d.share)
 	for i, r := range d.obs.Routes {
 		s := d.routeStatus(i)

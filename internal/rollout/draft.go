@@ -203,7 +203,8 @@ func (d *draft) startAttempt() {
 	d.status.Warmup = &v1alpha1.WarmupStatus{Reason: v1alpha1.ColdStarted}
 	d.status.Breaker, d.status.Pause = nil, nil
 	d.status.Comparison, d.status.NoDataSince = nil, nil
-	d.status.Progress, d.status.Contention, d.status.StableUpdate, d.status.WarmPods = nil, nil, nil, nil
+	d.status.Progress, d.status.Contention, d.status.StableUpdate = nil, nil, nil
+	d.status.WarmPods, d.status.WarmPodsDueAt = nil, nil
 	d.forgetCapacity()
 	d.setStage(0)
 	if !d.setShare(weights.ShareNone) {
@@ -262,7 +263,8 @@ func (d *draft) calm() {
 	d.status.Promote, d.status.PromoteGeneration = false, 0
 	d.status.Warmup, d.status.Pause = nil, nil
 	d.status.Comparison, d.status.NoDataSince = nil, nil
-	d.status.Progress, d.status.StableUpdate, d.status.WarmPods = nil, nil, nil
+	d.status.Progress, d.status.StableUpdate = nil, nil
+	d.status.WarmPods, d.status.WarmPodsDueAt = nil, nil
 	// The way back to stable is not held up by what the way up has come to.
 	d.status.Contention = nil
 	if b := d.status.Breaker; b != nil {

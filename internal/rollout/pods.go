@@ -36,41 +36,43 @@ func podsReplaced(d *draft) bool {
 	d.unconfirm()
 	d.moved = true
 	d.status.Warmup = &v1alpha1.WarmupStatus{Reason: v1alpha1.ColdPodsReplaced}
-	d.status.WarmPods = warmPods(d.obs.CanaryPods)
+	d.status.WarmPods, d.status.WarmPodsDueAt = warmPods(d.obs.CanaryPods), nil
 	d.writes = WriteAll
 	d.event(true, v1alpha1.ReasonPodsReplaced, "every pod of the canary was replaced, so that it is cold: its share goes from %s to %s percent", percent(from), percent(d.share))
 	d.waitForRoutes()
 	return true
 }
 
-// keepWarmPods keeps the record of pods that have had traffic: as long as one of them is
-// ready, what is ready beside it has had traffic, too. It is brought up to date with what
-// else is written, and by itself only once it is about to be of no use.
+// noteWarmPods records the pods that have the confirmed share.
+func (d *draft) noteWarmPods() {
+	d.status.WarmPods, d.status.WarmPodsDueAt = nil, nil
+	if d.share > 0 && d.status.Outcome == v1alpha1.OutcomeInProgress {
+		d.status.WarmPods = warmPods(d.obs.CanaryPods)
+	}
+}
+
+// keepWarmPods keeps the record of pods that have had traffic of use. Once half of them
+// are gone, or as many again have joined, it is brought up to date after the time of a
+// warm-up, if one of them is left by then: what has served beside it for so long is warm.
 func (d *draft) keepWarmPods() {
-	if !d.known || d.share == 0 || d.status.Outcome != v1alpha1.OutcomeInProgress {
-		if d.moved || d.status.Outcome != v1alpha1.OutcomeInProgress {
-			d.status.WarmPods = nil
-		}
+	was := d.status.WarmPods
+	if !d.known || d.planErr != nil || d.share == 0 || d.status.Outcome != v1alpha1.OutcomeInProgress || len(was) == 0 {
+		d.status.WarmPodsDueAt = nil
 		return
 	}
-	if !d.confirmed() || len(d.obs.CanaryPods) == 0 {
-		return
-	}
-	was, now := d.status.WarmPods, shorten(d.obs.CanaryPods)
-	isNew := func(p string) bool { return !slices.Contains(was, p) }
-	still := slices.DeleteFunc(slices.Clone(now), isNew)
-	if len(was) > 0 && len(still) == 0 {
-		return
-	}
-	next := still
-	for _, p := range now {
-		if isNew(p) && len(next) < maxWarmPods {
-			next = append(next, p)
-		}
-	}
-	slices.Sort(next)
-	if len(was) == 0 || d.moved || 2*len(still) <= len(was) || len(next) >= 2*len(was) {
-		d.status.WarmPods = next
+	now := shorten(d.obs.CanaryPods)
+	still := slices.DeleteFunc(slices.Clone(now), func(p string) bool { return !slices.Contains(was, p) })
+	switch due := d.status.WarmPodsDueAt; {
+	case len(still) == 0:
+	case 2*len(still) > len(was) && min(len(now), maxWarmPods) < 2*len(was):
+		d.status.WarmPodsDueAt = nil
+	case due == nil:
+		d.status.WarmPodsDueAt = micro(d.now.Add(d.plan.warmupSoak))
+		d.wakeAt(d.status.WarmPodsDueAt.Time)
+	case d.now.Before(due.Time):
+		d.wakeAt(due.Time)
+	default:
+		d.status.WarmPods, d.status.WarmPodsDueAt = warmPods(d.obs.CanaryPods), nil
 	}
 }
 
