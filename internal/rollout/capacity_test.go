@@ -241,6 +241,18 @@ func TestCapacityGivenBack(t *testing.T) {
 			t.Errorf("%d replicas: %s", w.canary.replicas, w.summary())
 		}
 	})
+	t.Run("not on a deletion that no gateway confirms, which waits for a while only", func(t *testing.T) {
+		w := scaledTo50(t)
+		w.gateway.silent = true
+		w.remove()
+		w.runFor(20 * time.Second)
+		if w.object.gone || w.wire() != "100/0" || w.canary.replicas != 5 {
+			t.Errorf("%d replicas: %s", w.canary.replicas, w.summary())
+		}
+		if w.runFor(time.Minute); !w.object.gone || w.canary.replicas != 5 {
+			t.Errorf("%d replicas: %s", w.canary.replicas, w.summary())
+		}
+	})
 	t.Run("not on a deletion that keeps the traffic", func(t *testing.T) {
 		w := scaledTo50(t)
 		w.change(func(s *v1alpha1.WeightedRolloutSpec) { s.OnDelete = v1alpha1.DeletionKeep })

@@ -32,12 +32,12 @@ type laws struct {
 	// serving is how many replicas the track that serves was asked to have when the
 	// attempt, or the return to stable, began.
 	serving struct {
-		attempt   int64
+		attempt   string
 		returning bool
 		replicas  int32
 	}
 	// updated is the last attempt in which stable's template was written.
-	updated  int64
+	updated  string
 	patience patience
 	passes   int
 }

@@ -67,6 +67,14 @@ func TestPodsPartlyReplaced(t *testing.T) {
 			w.runFor(time.Minute)
 			w.canary.scaleTo(10)
 		}},
+		"one after another": {coldSpec(), func(w *world) {
+			// All are, in the end, but the last ones have served beside warm ones for long.
+			for range 2 {
+				w.canary.pods = w.canary.pods[7:]
+				w.canary.version++
+				w.runFor(12 * time.Minute)
+			}
+		}},
 		"scaled out": {coldSpec(), func(w *world) { w.canary.scaleTo(30) }},
 		"stable's":   {coldSpec(), func(w *world) { w.stable.restart() }},
 		"no warm-up": {noWarmup, func(w *world) { w.canary.restart() }},

@@ -27,19 +27,15 @@ func TestUpdateStable(t *testing.T) {
 	if w.stable.template != 2 || !w.told(v1alpha1.ReasonStableUpdated) || w.status().StableUpdate == nil {
 		t.Fatalf("stable runs template %d, told %v", w.stable.template, w.journal.told)
 	}
-	updated := w.at
+	updated, before := w.at, len(w.journal.wires)
 	w.until(time.Hour, "the traffic returns", func() bool { return w.status().Outcome == v1alpha1.OutcomeReturning })
 	if took := w.at.Sub(updated); took < w.stable.startup {
 		t.Errorf("the traffic returns %s after the update, and stable is not rolled out", took)
 	}
-	before := len(w.journal.wires)
 	w.until(24*time.Hour, "it is completed", w.reason(v1alpha1.ReasonCompleted))
-	want := []string{"web 90/10", "web 80/20", "web 60/40", "web 40/60", "web 20/80", "web 0/100"}
-	for i, j := 0, len(want)-1; i < j; i, j = i+1, j-1 {
-		want[i], want[j] = want[j], want[i]
-	}
-	if got := w.journal.wires[before:]; len(got) < 4 || got[len(got)-1] != "web 100/0" {
-		t.Errorf("the return is %v", got)
+	want := []string{"web 10/90", "web 20/80", "web 40/60", "web 60/40", "web 80/20", "web 100/0"}
+	if diff := cmp.Diff(want, w.journal.wires[before:]); diff != "" {
+		t.Errorf("the return (-want +got):\n%s", diff)
 	}
 	s := w.status()
 	if s.StableRevision != "Canary-2" || s.Revision != "Canary-2" || s.StableUpdate != nil {
@@ -168,8 +164,7 @@ func TestUnhealthyWhilePromoted(t *testing.T) {
 // TestUpdateStableIsHeldByAPause: neither the update nor the return begins.
 func TestUpdateStableIsHeldByAPause(t *testing.T) {
 	w := updatedWorld(t)
-	w.until(24*time.Hour, "it soaks at 100 percent", w.atShare("100"))
-	w.until(24*time.Hour, "the plan is nearly over", func() bool { return w.status().Verdict != nil && w.promotedSoon() })
+	w.until(24*time.Hour, "the canary has everything", w.atShare("100"))
 	w.change(func(s *v1alpha1.WeightedRolloutSpec) { s.Paused = true })
 	w.runFor(10 * time.Hour)
 	if w.stable.template != 1 {
@@ -183,9 +178,6 @@ func TestUpdateStableIsHeldByAPause(t *testing.T) {
 	w.change(func(s *v1alpha1.WeightedRolloutSpec) { s.Paused = false })
 	w.until(24*time.Hour, "it is completed", w.reason(v1alpha1.ReasonCompleted))
 }
-
-// promotedSoon is true at the last share.
-func (w *world) promotedSoon() bool { return w.wire() == "0/100" }
 
 // TestAwaitWithWorkloads: the traffic returns by itself once stable has the template and
 // is rolled out, and waits for a person where the templates differ.
@@ -257,5 +249,72 @@ func TestCrashAnywhereWithWorkloads(t *testing.T) {
 				t.Errorf("scaled: %v", w.scales())
 			}
 		})
+	}
+}
+
+// shrunk is a promoted world whose stable has been scaled in, and gets the template.
+func shrunk(t *testing.T, capacity v1alpha1.CapacityMode) *world {
+	w := newWorld(t, updating(derived(withWorkloads(smallSpec(), capacity))))
+	w.until(24*time.Hour, "the canary has everything", w.atShare("100"))
+	w.stable.scaleTo(2)
+	w.until(24*time.Hour, "stable is updated", func() bool { return w.stable.template == 2 })
+	return w
+}
+
+// TestUpdateStableThatHasShrunk: the return begins once stable has the replicas for all
+// of the traffic. Until then the canary serves, and is watched.
+func TestUpdateStableThatHasShrunk(t *testing.T) {
+	t.Run("Check", func(t *testing.T) {
+		w := shrunk(t, v1alpha1.CapacityCheck)
+		w.runFor(time.Hour)
+		w.expect(v1alpha1.OutcomePromoted, v1alpha1.ReasonInsufficientCapacity, "0/100")
+		if !strings.Contains(w.message(), `Deployment "web-stable" needs 10 ready replicas, and has 2`) {
+			t.Errorf("message %q", w.message())
+		}
+		w.stable.scaleTo(10)
+		w.until(24*time.Hour, "it is completed", w.reason(v1alpha1.ReasonCompleted))
+	})
+	t.Run("Check, and the canary fails", func(t *testing.T) {
+		w := shrunk(t, v1alpha1.CapacityCheck)
+		w.runFor(time.Minute)
+		w.feel("canary", bad)
+		w.until(time.Hour, "it is rolled back", w.reason(v1alpha1.ReasonUnhealthy))
+		w.expect(v1alpha1.OutcomeRolledBack, v1alpha1.ReasonUnhealthy, "100/0")
+		if !w.told(v1alpha1.ReasonStableUndersized) {
+			t.Errorf("told %v", w.journal.told)
+		}
+	})
+	t.Run("Scale", func(t *testing.T) {
+		w := shrunk(t, v1alpha1.CapacityScale)
+		w.until(24*time.Hour, "it is completed", w.reason(v1alpha1.ReasonCompleted))
+		if diff := cmp.Diff([]string{"Deployment web-stable 2-10"}, w.scales()); diff != "" {
+			t.Errorf("scaled (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("Ignore", func(t *testing.T) {
+		w := shrunk(t, v1alpha1.CapacityIgnore)
+		w.until(24*time.Hour, "it is completed", w.reason(v1alpha1.ReasonCompleted))
+	})
+}
+
+// TestStableChangedOnTheWayBack: a stable that is given another template while the
+// traffic returns to it gets no more of it.
+func TestStableChangedOnTheWayBack(t *testing.T) {
+	w := updatedWorld(t)
+	w.until(24*time.Hour, "part of the traffic is back", func() bool { return w.status().Outcome == v1alpha1.OutcomeReturning && w.wire() == "40/60" })
+	w.stable.deploy(3)
+	w.runFor(10 * time.Hour)
+	w.expect(v1alpha1.OutcomeReturning, v1alpha1.ReasonStableChanged, "40/60")
+	t.Run("abort", func(t *testing.T) {
+		f := w.fork(never)
+		f.tb = t
+		f.object.annotations = map[string]string{v1alpha1.AbortAnnotation: "1"}
+		f.runFor(time.Minute)
+		f.expect(v1alpha1.OutcomeRolledBack, v1alpha1.ReasonAborted, "100/0")
+	})
+	w.stable.deploy(2)
+	w.until(24*time.Hour, "it is completed", w.reason(v1alpha1.ReasonCompleted))
+	if w.stable.template != 2 {
+		t.Errorf("stable runs template %d", w.stable.template)
 	}
 }

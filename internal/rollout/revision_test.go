@@ -185,3 +185,36 @@ func TestSkip(t *testing.T) {
 		}
 	})
 }
+
+// TestRevisionThatIsNotRunning: as long as pods of the template before are behind the
+// canary's Service a new revision gets no traffic, though they are ready.
+func TestRevisionThatIsNotRunning(t *testing.T) {
+	w := derivedWorld(t)
+	w.canary.startup = time.Hour
+	w.canary.deploy(3)
+	w.runFor(50 * time.Minute)
+	w.expect(v1alpha1.OutcomeInProgress, v1alpha1.ReasonCanaryNotReady, "100/0")
+	if w.status().Attempt != 2 || w.message() == "" {
+		t.Errorf("attempt %d: %s", w.status().Attempt, w.message())
+	}
+	w.until(time.Hour, "it is running", w.atShare("10"))
+}
+
+// TestRetryOfWhatStableRanOnce: where stable ran the revision and does not any more, a
+// person may have it rolled out.
+func TestRetryOfWhatStableRanOnce(t *testing.T) {
+	w := newWorld(t, derived(withWorkloads(smallSpec(), v1alpha1.CapacityCheck)))
+	w.canary = newFleet(v1alpha1.TrackCanary, 1, 10)
+	w.runFor(time.Hour)
+	w.say(v1alpha1.VerbRetry)
+	w.settle()
+	w.expect(v1alpha1.OutcomeSuperseded, v1alpha1.ReasonStableRevision, "100/0")
+	if w.status().Command.Accepted {
+		t.Error("retry is said to be carried out, and stable runs the revision")
+	}
+	w.stable.deploy(2)
+	w.runFor(time.Hour)
+	w.expect(v1alpha1.OutcomeSuperseded, v1alpha1.ReasonStableRevision, "100/0")
+	w.say(v1alpha1.VerbRetry)
+	w.until(time.Hour, "it is rolled out", w.atShare("20"))
+}

@@ -25,8 +25,7 @@ func (d *draft) reportTraffic() {
 		d.condition(v1alpha1.ConditionTrafficMatchesWeights, was.Status, was.Reason, was.Message)
 		return
 	}
-	if told && was != nil && was.Status == status && !d.moved && d.obs.Status != nil && d.obs.Status.Share.ObservedFrom == v1alpha1.ShareFromRequests {
-		// The same in other numbers.
+	if was != nil && was.Status == status && d.sameNumbers(told) {
 		d.status.Share.Observed, d.status.Share.ObservedFrom = d.obs.Status.Share.Observed, v1alpha1.ShareFromRequests
 		d.condition(v1alpha1.ConditionTrafficMatchesWeights, was.Status, was.Reason, was.Message)
 		return
@@ -39,6 +38,11 @@ func (d *draft) reportTraffic() {
 		d.event(true, v1alpha1.ReasonTrafficDiffers, "%s", message)
 	}
 	d.condition(v1alpha1.ConditionTrafficMatchesWeights, status, reason, message)
+}
+
+// sameNumbers tells whether what was counted before says the same, in other numbers.
+func (d *draft) sameNumbers(told bool) bool {
+	return told && !d.moved && d.obs.Status != nil && d.obs.Status.Share.ObservedFrom == v1alpha1.ShareFromRequests
 }
 
 // stillTold tells whether what was found at an earlier share of the attempt stands until

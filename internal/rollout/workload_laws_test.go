@@ -45,8 +45,8 @@ func (s seen) tracks() (serving *rollout.Workload, ready int) {
 // track that serves was asked to have when the attempt, or the return, began, and of
 // those that it is asked to have now.
 func (l *laws) raiseWithReplicas(s seen) string {
-	if s.is.Attempt != l.serving.attempt || s.returning != l.serving.returning {
-		l.serving.attempt, l.serving.returning, l.serving.replicas = s.is.Attempt, s.returning, 0
+	if attemptOf(s.is) != l.serving.attempt || s.returning != l.serving.returning {
+		l.serving.attempt, l.serving.returning, l.serving.replicas = attemptOf(s.is), s.returning, 0
 		if w, _ := s.tracks(); s.bothWorkloads() {
 			l.serving.replicas = w.Replicas
 		}
@@ -63,6 +63,12 @@ func (l *laws) raiseWithReplicas(s seen) string {
 		return fmt.Sprintf("raised from %d to %d with %d ready replicas of %d for all of the traffic, which takes %d", s.had, s.has, ready, all, need)
 	}
 	return ""
+}
+
+// attemptOf tells attempts apart, also where a record that was tampered with counts them
+// from 1 again.
+func attemptOf(s *v1alpha1.WeightedRolloutStatus) string {
+	return fmt.Sprintf("%d, begun at %v", s.Attempt, s.StartedAt)
 }
 
 // raiseInWindow: outside of the windows only skip and promote raise the share. The
@@ -280,10 +286,10 @@ func (l *laws) stableWrite(w *world, d rollout.Decision) {
 	if w.status().StableUpdate == nil {
 		w.tb.Fatalf("%s: stable is written before the intent", offset(w.at))
 	}
-	if l.updated == w.status().Attempt {
-		w.tb.Fatalf("%s: stable is written twice in attempt %d", offset(w.at), l.updated)
+	if l.updated == attemptOf(w.status()) {
+		w.tb.Fatalf("%s: stable is written twice in attempt %s", offset(w.at), l.updated)
 	}
-	l.updated = w.status().Attempt
+	l.updated = attemptOf(w.status())
 }
 
 // intentFirst: the status that the decision asks for is stored before anything else is
