@@ -75,11 +75,14 @@ func (r *Reconciler) watches(namespace string) bool {
 // started to look at; nil if none is.
 func (r *Reconciler) namespaceProblem(wr *v1alpha1.WeightedRollout) *route.Problem {
 	pair := pairOf(wr)
-	for name, b := range map[string]route.Backend{"spec.stable.namespace": pair.Stable, "spec.canary.namespace": pair.Canary} {
-		if !r.watches(b.Namespace) {
+	for _, track := range []struct {
+		field string
+		route.Backend
+	}{{"spec.stable.namespace", pair.Stable}, {"spec.canary.namespace", pair.Canary}} {
+		if !r.watches(track.Namespace) {
 			return &route.Problem{
 				Reason:  v1alpha1.ReasonInvalidSpec,
-				Message: fmt.Sprintf("%s is %q, and the controller does not look there: add it to --namespaces", name, b.Namespace),
+				Message: fmt.Sprintf("%s is %q, and the controller does not look there: add it to --namespaces", track.field, track.Namespace),
 			}
 		}
 	}

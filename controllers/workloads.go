@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -165,7 +166,9 @@ func (r *Reconciler) readScale(ctx context.Context, namespace string, ref *v1alp
 	o.SetKind(ref.Kind)
 	o.SetNamespace(namespace)
 	o.SetName(ref.Name)
-	scale := &autoscalingv1.Scale{}
+	// What is read without a type is answered without one.
+	scale := &unstructured.Unstructured{}
+	scale.SetGroupVersionKind(autoscalingv1.SchemeGroupVersion.WithKind("Scale"))
 	err := r.Client.SubResource("scale").Get(ctx, o, scale)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -178,7 +181,12 @@ func (r *Reconciler) readScale(ctx context.Context, namespace string, ref *v1alp
 		// A decision is due all the same: a rollback does not wait for this.
 		w.Problem = "its scale cannot be read: " + err.Error()
 	default:
-		w.Replicas = scale.Spec.Replicas
+		replicas, _, err := unstructured.NestedInt64(scale.Object, "spec", "replicas")
+		if err != nil || replicas < 0 || replicas > math.MaxInt32 {
+			w.Problem = "its scale has no number of replicas in spec.replicas"
+			return
+		}
+		w.Replicas = int32(replicas)
 	}
 }
 

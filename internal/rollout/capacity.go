@@ -202,9 +202,16 @@ func (d *draft) idle(s v1alpha1.ScaledStatus) bool {
 		return false
 	}
 	if s.Track == v1alpha1.TrackCanary {
-		return d.share == weights.ShareNone
+		return d.share == weights.ShareNone && !slices.ContainsFunc(d.obs.Routes, Route.sendsToCanary)
 	}
 	return d.share == weights.ShareAll
+}
+
+// sendsToCanary tells whether the route gives the canary any traffic, whatever is on
+// record: another hand may have written it.
+func (r Route) sendsToCanary() bool {
+	_, high := r.Inspection.Observed()
+	return r.Found && high > weights.ShareNone
 }
 
 // replicasToReturn tells whether replicas of a workload were raised and not given back.

@@ -28,6 +28,15 @@ func FuzzDecide(f *testing.F) {
 	}
 	f.Add([]byte(`{"attempt":1,"outcome":"InProgress","share":{"desired":73},"stage":{"index":99,"weight":"x"}}`), []byte(`{}`), "null", "", uint16(0xffff))
 	f.Add([]byte(`{"attempt":9223372036854775807,"outcome":"RolledBack","share":{"desired":"0"}}`), []byte(`{"revision":"v3"}`), "{", "-1", uint16(3))
+	named := newWorld(f, updating(withWorkloads(smallSpec(), v1alpha1.CapacityScale)))
+	named.canary = newFleet(v1alpha1.TrackCanary, 2, 1)
+	named.stable.denied = true
+	w.object.spec = named.object.spec
+	for range 8 {
+		named.runFor(5 * time.Minute)
+		w.object.status = named.object.status
+		seed(0b1111)
+	}
 	template := w.observe()
 	f.Fuzz(func(t *testing.T, status, spec []byte, command, abort string, knobs uint16) {
 		obs := template
@@ -51,6 +60,13 @@ func FuzzDecide(f *testing.F) {
 		if knob(8) {
 			obs.Routes = []rollout.Route{{Name: "web"}}
 		}
+		obs.SameTemplate = knob(9)
+		if knob(10) {
+			obs.StableWorkload, obs.CanaryWorkload = nil, nil
+		}
+		if knob(11) {
+			obs.CanaryPods = nil
+		}
 		now := start.Add(time.Duration(knobs) * time.Second)
 		statusBefore, specBefore := obs.Status.DeepCopy(), obs.Spec.DeepCopy()
 		d := rollout.Decide(obs, now)
@@ -61,7 +77,7 @@ func FuzzDecide(f *testing.F) {
 			t.Fatal("the same input gives two decisions")
 		}
 		s := see(obs, now, d)
-		for _, check := range []func(seen) string{raiseWithinLimits, breakKept, stopKept, raiseOnEvidence, conflictWritesNothing, onlyToReady} {
+		for _, check := range []func(seen) string{raiseWithinLimits, breakKept, stopKept, raiseOnEvidence, conflictWritesNothing, onlyToReady, scaledForNeed, givenBackWhenIdle, stableUpdatedWhenProved} {
 			if broken := check(s); broken != "" {
 				t.Fatalf("%s\nfrom: %s\n  to: %s", broken, brief(s.was), brief(s.is))
 			}

@@ -21,9 +21,8 @@ type journal struct {
 	told []string
 	// statusWrites counts the writes to the status.
 	statusWrites int
-	// scaled is what was scaled, and foreign counts the writes of the sync tool.
-	scaled  []rollout.Scale
-	foreign int
+	// scaled is what was scaled.
+	scaled []rollout.Scale
 	// zone, where it is set, makes the lines begin with a day of the week and a time.
 	zone *time.Location
 

@@ -65,8 +65,23 @@ func (h *history) settleDown() {
 	if !slices.Contains(ends, h.status().Outcome) && !person {
 		h.t.Fatalf("all is well for hours, and the rollout hangs: %s: %s", h.summary(), conditionOf(h.status(), v1alpha1.ConditionReady).Message)
 	}
+	if !person {
+		h.promotedIsNoEnd()
+	}
 	if stable := h.status().Outcome != v1alpha1.OutcomePromoted && !person; stable && h.wire() != wireOf(len(h.routes), "100/0") {
 		h.t.Fatalf("ended as %s, and the routes carry %s", h.status().Outcome, h.wire())
+	}
+}
+
+// promotedIsNoEnd demands that a promoted rollout that updates stable comes to an end, or
+// says what a person has to do.
+func (h *history) promotedIsNoEnd() {
+	s := h.status()
+	if s.Outcome != v1alpha1.OutcomePromoted || h.object.spec.Promotion.Mode != v1alpha1.PromotionUpdateStable || s.OutcomeReason == v1alpha1.ReasonUnhealthy {
+		return
+	}
+	if ready := conditionOf(s, v1alpha1.ConditionReady); ready.Reason != v1alpha1.ReasonStableChanged {
+		h.t.Fatalf("all is well for hours, and stable is not updated: %s: %s: %s", h.summary(), ready.Reason, ready.Message)
 	}
 }
 

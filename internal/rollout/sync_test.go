@@ -17,7 +17,7 @@ func (w *world) sync(every time.Duration, weights pair) {
 	w.syncTool = &syncTool{every: every, weights: weights, next: w.at}
 }
 
-// runSync lets the tool do what is due. It returns true if it has changed anything.
+// runSync lets the tool do what is due, and tells whether it has changed anything.
 func (w *world) runSync() (changed bool) {
 	t := w.syncTool
 	if t == nil || t.next.After(w.at) {
@@ -31,7 +31,6 @@ func (w *world) runSync() (changed bool) {
 			continue
 		}
 		w.edit(i, t.weights, "argocd")
-		w.journal.foreign++
 		changed = true
 	}
 	return changed

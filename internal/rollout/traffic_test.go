@@ -117,17 +117,11 @@ func TestTrafficIsNoNewsInARamp(t *testing.T) {
 	w := newWorld(t, smallSpec())
 	w.counts = even
 	w.until(24*time.Hour, "it ramps", w.atShare("40"))
-	var told int
 	for range 100 {
 		w.runFor(time.Second)
 		w.settle()
 	}
-	for _, reason := range w.journal.told {
-		if reason == v1alpha1.ReasonTrafficDiffers {
-			told++
-		}
-	}
-	if told != 1 {
-		t.Errorf("told %d times: %v", told, w.journal.told)
+	if n := w.times(v1alpha1.ReasonTrafficDiffers); n != 1 {
+		t.Errorf("told %d times: %v", n, w.journal.told)
 	}
 }
