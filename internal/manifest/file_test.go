@@ -221,7 +221,8 @@ func TestDocumented(t *testing.T) {
 	found := 0
 	for _, page := range append(pages, filepath.Join(root, "README.md")) {
 		for _, block := range yamlBlock.FindAllStringSubmatch(readFile(t, page), -1) {
-			if !strings.Contains(block[1], "kind: WeightedRollout") || !strings.Contains(block[1], "apiVersion: "+v1alpha1.GroupVersion.String()) {
+			// What only refers to one is indented.
+			if !strings.Contains("\n"+block[1], "\nkind: WeightedRollout") || !strings.Contains("\n"+block[1], "\napiVersion: "+v1alpha1.GroupVersion.String()) {
 				continue
 			}
 			found++

@@ -243,7 +243,7 @@ func TestWarningsOfRoutes(t *testing.T) {
 		{"a problem", route.Inspection{Problem: &route.Problem{Message: "no rule holds both"}}, "99/1", "no rule holds both"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := scheduled(t, ``, schedule.Options{Routes: map[string]route.Inspection{"web": test.found}})
+			s := scheduled(t, ``, schedule.Options{Routes: map[string]route.Inspection{"HTTPRoute/web": test.found}})
 			if got := s.Adjustments[0].Weights[0].String(); got != test.weights {
 				t.Errorf("the first step writes %s, want %s", got, test.weights)
 			}

@@ -65,7 +65,7 @@ func TestStalled(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			wr := decode(t, test.fields)
 			found := inspected(wr, test.refs...)
-			s, err := schedule.For(wr, schedule.Options{Routes: map[string]route.Inspection{"web": found}})
+			s, err := schedule.For(wr, schedule.Options{Routes: map[string]route.Inspection{"HTTPRoute/web": found}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -94,7 +94,7 @@ func TestStalledAgreesWithTheController(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		wr := drawRollout(t)
 		found := inspected(wr, ref("web-stable", rapid.Int32Range(0, 300).Draw(t, "weight")), ref("web-canary", 0), ref("old", 1))
-		s, err := schedule.For(wr, schedule.Options{Routes: map[string]route.Inspection{"web": found}})
+		s, err := schedule.For(wr, schedule.Options{Routes: map[string]route.Inspection{"HTTPRoute/web": found}})
 		if err != nil {
 			t.Fatal(err)
 		}
