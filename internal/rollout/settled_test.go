@@ -58,7 +58,7 @@ func (h *history) settleDown() {
 	}
 	ends := []v1alpha1.Outcome{v1alpha1.OutcomePromoted, v1alpha1.OutcomeCompleted, v1alpha1.OutcomeRolledBack, v1alpha1.OutcomeSuperseded}
 	stalled := conditionOf(h.status(), v1alpha1.ConditionStalled)
-	person := slices.Contains([]string{v1alpha1.ReasonAdoptionAmbiguous, v1alpha1.ReasonInvalidStatus}, stalled.Reason)
+	person := slices.Contains([]string{v1alpha1.ReasonAdoptionAmbiguous, v1alpha1.ReasonInvalidStatus, v1alpha1.ReasonStableChanged}, stalled.Reason)
 	if h.status().Outcome == v1alpha1.OutcomePromoted && h.status().Pause != nil && !person {
 		h.t.Fatalf("resumed, and stopped again while all is well: %s", h.summary())
 	}

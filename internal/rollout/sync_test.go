@@ -10,6 +10,8 @@ type syncTool struct {
 	every   time.Duration
 	weights pair
 	next    time.Time
+	// until is when it stops by itself; zero: never.
+	until time.Time
 }
 
 // sync starts such a tool now.
@@ -21,6 +23,10 @@ func (w *world) sync(every time.Duration, weights pair) {
 func (w *world) runSync() (changed bool) {
 	t := w.syncTool
 	if t == nil || t.next.After(w.at) {
+		return false
+	}
+	if !t.until.IsZero() && w.at.After(t.until) {
+		w.syncTool = nil
 		return false
 	}
 	for !t.next.After(w.at) {

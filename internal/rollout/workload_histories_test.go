@@ -73,6 +73,8 @@ func (h *history) doWithWorkloads(action string) {
 		h.syncTool = nil
 		if rapid.Bool().Draw(h.t, "on") {
 			h.sync(draw(h, "every", 2*time.Second, 3*time.Minute), draw(h, "synced", weightsOf(100, 0), weightsOf(1, 1), pair{}))
+			// Long enough for a fight, and not for a whole night of it.
+			h.syncTool.until = h.at.Add(20 * time.Minute)
 		}
 	case "counts":
 		h.counts = draw(h, "counts", divisions...)
