@@ -140,12 +140,13 @@ func (d *draft) scaleUp(w *Workload, track v1alpha1.TrackName, need int32) {
 	} else {
 		d.message += ": they are on their way"
 	}
-	d.recordScale(ask)
+	d.recordScale(ask, w.WriteError != "")
 	d.scales = append(d.scales, ask)
 }
 
 // recordScale keeps what the object had before the first raise, and what it is to have.
-func (d *draft) recordScale(ask Scale) {
+// What is on record may have been refused, and then nobody else has set it.
+func (d *draft) recordScale(ask Scale, refused bool) {
 	if d.status.Capacity == nil {
 		d.status.Capacity = &v1alpha1.CapacityStatus{Replicas: d.allTraffic()}
 	}
@@ -158,7 +159,7 @@ func (d *draft) recordScale(ask Scale) {
 		if c.Scaled[i].To == ask.To {
 			return
 		}
-		if ask.From != c.Scaled[i].To {
+		if ask.From != c.Scaled[i].To && !refused {
 			// Somebody else has set it since: that is what there is to give back.
 			c.Scaled[i].From = ask.From
 		}
@@ -225,6 +226,17 @@ func (d *draft) takenByGateways() bool {
 	return d.routesCarry() && !slices.ContainsFunc(d.obs.Routes, func(r Route) bool { return !r.confirmed() })
 }
 
+// valueOf is what the object of a record has now, if it is there.
+func (w *Workload) valueOf(s v1alpha1.ScaledStatus) (now int32, ok bool) {
+	if s.Kind != autoscalerKind {
+		return w.Replicas, s.Kind == w.Kind && s.Name == w.Name
+	}
+	if w.Autoscaler == nil || w.Autoscaler.Name != s.Name {
+		return 0, false
+	}
+	return w.Autoscaler.Min, true
+}
+
 // returnScale asks for the value from before, and tells whether the record is still
 // needed: it is as long as the object has what it was set to.
 func (d *draft) returnScale(s v1alpha1.ScaledStatus) bool {
@@ -239,13 +251,7 @@ func (d *draft) returnScale(s v1alpha1.ScaledStatus) bool {
 		// Later, then; a deletion does not wait for that.
 		return !d.obs.Deleting
 	}
-	now, ok := w.Replicas, s.Kind == w.Kind && s.Name == w.Name
-	if s.Kind == autoscalerKind {
-		ok = w.Autoscaler != nil && w.Autoscaler.Name == s.Name
-		if ok {
-			now = w.Autoscaler.Min
-		}
-	}
+	now, ok := w.valueOf(s)
 	if !ok || now != s.To || now == s.From {
 		// Given back, or set by somebody else since.
 		if ok && now == s.From {

@@ -224,6 +224,23 @@ func TestCapacityWriteRefused(t *testing.T) {
 			t.Error(w.summary())
 		}
 	})
+	t.Run("then more are needed, and it is allowed", func(t *testing.T) {
+		w := sized(t, v1alpha1.CapacityScale, 1)
+		w.until(time.Hour, "it has 20 percent", w.atShare("20"))
+		w.canary.denied = true
+		w.until(time.Hour, "it is refused", w.reason(v1alpha1.ReasonWorkloadWriteFailed))
+		w.stable.scaleTo(14)
+		w.runFor(10 * time.Minute)
+		if !strings.Contains(w.message(), "cannot be scaled to 6") {
+			t.Errorf("message %q", w.message())
+		}
+		w.canary.denied = false
+		w.until(time.Hour, "it has 40 percent", w.atShare("40"))
+		w.abort(1)
+		if w.runFor(time.Minute); w.canary.replicas != 1 {
+			t.Errorf("%d replicas are left of 1", w.canary.replicas)
+		}
+	})
 	t.Run("then scaled by hand", func(t *testing.T) {
 		w := refused(t)
 		w.canary.scaleTo(10)

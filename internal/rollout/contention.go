@@ -51,7 +51,7 @@ func (d *draft) contend(writer string) bool {
 	case c != nil && generation <= c.Generation && !d.contended():
 		// Seen before, and about to be set back.
 		return true
-	case c == nil || c.At == nil || c.Count < 1 || !d.contended() && d.now.Sub(c.At.Time) > contentionQuiet:
+	case !d.stillCounts(c):
 		c = &v1alpha1.ContentionStatus{}
 		d.status.Contention = c
 	}
@@ -67,6 +67,12 @@ func (d *draft) contend(writer string) bool {
 		d.event(true, v1alpha1.ReasonWeightContention, "%s has changed the weights %d times in a row: they are not raised any more, until a person says resume", d.otherWriter(), c.Count)
 	}
 	return true
+}
+
+// stillCounts tells whether the changes that were counted are no longer ago than a quiet
+// time.
+func (d *draft) stillCounts(c *v1alpha1.ContentionStatus) bool {
+	return c != nil && c.At != nil && c.Count > 0 && (d.contended() || d.now.Sub(c.At.Time) <= contentionQuiet)
 }
 
 // changedSince tells whether the share was changed since a time: a rollback is written at
@@ -100,12 +106,12 @@ func (d *draft) stillContended() bool {
 	if !d.contended() {
 		return false
 	}
-	if quiet := d.status.Contention.At.Add(contentionQuiet); !d.now.Before(quiet) {
+	quiet := d.status.Contention.At.Add(contentionQuiet)
+	if !d.now.Before(quiet) {
 		d.status.Contention = nil
 		return false
-	} else {
-		d.wakeAt(quiet)
 	}
+	d.wakeAt(quiet)
 	if d.calmed {
 		d.writes = WriteNone
 	}

@@ -16,10 +16,7 @@ func driftHealed(d *draft) bool {
 	if !d.known {
 		return false
 	}
-	if most := d.recordedStage(); d.status.Stage != nil && d.status.Outcome == v1alpha1.OutcomeInProgress && d.share > most {
-		d.event(true, v1alpha1.ReasonDrift, "status.share.desired is %s percent, more than the stage's %s: the record was changed by another hand, and is set to %s", percent(d.share), percent(most), percent(most))
-		d.forceShare(most)
-	}
+	d.withinStage()
 	lowest, writer, higher, rewritten := d.drift()
 	if (lowest < d.tested(d.share) || higher || rewritten) && !d.contend(writer) {
 		return false
@@ -41,6 +38,16 @@ func driftHealed(d *draft) bool {
 		d.moved = true
 	}
 	return false
+}
+
+// withinStage lowers a record that says more than its own stage.
+func (d *draft) withinStage() {
+	most := d.recordedStage()
+	if d.status.Stage == nil || d.status.Outcome != v1alpha1.OutcomeInProgress || d.share <= most {
+		return
+	}
+	d.event(true, v1alpha1.ReasonDrift, "status.share.desired is %s percent, more than the stage's %s: the record was changed by another hand, and is set to %s", percent(d.share), percent(most), percent(most))
+	d.forceShare(most)
 }
 
 // sharedAnew tells whether a route with a third backend was edited since its

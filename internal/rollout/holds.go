@@ -93,7 +93,7 @@ func planEdited(d *draft) bool {
 // pausedBySpec tells whether a person wants the share held. Who says promote to a paused
 // rollout wants it promoted; a pause that comes after that holds again.
 func (d *draft) pausedBySpec() bool {
-	return d.obs.Spec.Paused && !(d.status.Promote && d.status.PromoteGeneration == d.obs.Generation)
+	return d.obs.Spec.Paused && (!d.status.Promote || d.status.PromoteGeneration != d.obs.Generation)
 }
 
 // paused holds the share while a person wants it so.

@@ -103,12 +103,17 @@ func deleted(d *draft) bool {
 			d.release = false
 		}
 	}
-	if d.release && d.replicasToReturn() {
-		// The canary keeps its pods until the gateways have taken their traffic away.
-		if at := d.status.Share.ChangedAt; at != nil && d.now.Before(at.Add(confirmGrace)) && !d.takenByGateways() {
-			d.wakeAt(at.Add(confirmGrace))
-			d.release = false
-		}
+	d.release = d.release && !d.keepsPods()
+	return true
+}
+
+// keepsPods tells whether the canary is to keep its pods for now, until the gateways have
+// taken their traffic away.
+func (d *draft) keepsPods() bool {
+	at := d.status.Share.ChangedAt
+	if !d.replicasToReturn() || at == nil || !d.now.Before(at.Add(confirmGrace)) || d.takenByGateways() {
+		return false
 	}
+	d.wakeAt(at.Add(confirmGrace))
 	return true
 }
