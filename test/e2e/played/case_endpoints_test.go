@@ -137,7 +137,7 @@ func withWorkloads(wr *v1alpha1.WeightedRollout) {
 func (w *world) deployment(name string, replicas int32) {
 	w.t.Helper()
 	labels := map[string]string{"app": name}
-	w.create(&appsv1.Deployment{
+	d := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
@@ -146,7 +146,13 @@ func (w *world) deployment(name string, replicas int32) {
 				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "registry.example/" + name}}},
 			},
 		},
-	})
+	}
+	w.create(d)
+	// As its controller would say.
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: replicas, UpdatedReplicas: replicas, AvailableReplicas: replicas}
+	if err := w.bed.Client.Status().Update(w.t.Context(), d); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // TestC32RollbackOntoAShrunkStable: stable has lost most of its pods while the canary
