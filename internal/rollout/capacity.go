@@ -132,6 +132,9 @@ func (d *draft) scaleUp(w *Workload, track v1alpha1.TrackName, need int32) {
 		}
 	}
 	if ask.From >= ask.To {
+		if w.WriteError != "" {
+			d.forgetScale(ask)
+		}
 		d.message += ": they are on their way"
 		return
 	}
@@ -166,6 +169,14 @@ func (d *draft) recordScale(ask Scale, refused bool) {
 		c.Scaled[i].To = ask.To
 	}
 	d.event(false, v1alpha1.ReasonScaled, "%s %q goes from %d to %d, which the next share takes", ask.Kind, ask.Name, ask.From, ask.To)
+}
+
+// forgetScale drops the record of a raise that was refused, and that another hand has
+// made since: there is nothing to give back.
+func (d *draft) forgetScale(ask Scale) {
+	if c := d.status.Capacity; c != nil {
+		c.Scaled = slices.DeleteFunc(c.Scaled, func(s v1alpha1.ScaledStatus) bool { return s.Track == ask.Track && s.Kind == ask.Kind })
+	}
 }
 
 // giveBack returns what was scaled once it is not needed any more: a workload's replicas

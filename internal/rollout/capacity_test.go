@@ -243,8 +243,13 @@ func TestCapacityWriteRefused(t *testing.T) {
 	})
 	t.Run("then scaled by hand", func(t *testing.T) {
 		w := refused(t)
-		w.canary.scaleTo(10)
-		w.until(24*time.Hour, "it is promoted", w.reason(v1alpha1.ReasonPromoted))
+		w.canary.scaleTo(2)
+		w.until(24*time.Hour, "it has 20 percent", w.atShare("20"))
+		w.canary.denied = false
+		w.abort(1)
+		if w.runFor(time.Minute); w.canary.replicas != 2 {
+			t.Errorf("%d replicas, and a person has set 2", w.canary.replicas)
+		}
 	})
 }
 

@@ -30,9 +30,9 @@ type fleet struct {
 
 	// missing hides the workload; denied lets the API server refuse every write to it.
 	missing, denied bool
-	// set is what the controller has set last, by kind; found are all values that others
-	// have left.
-	set   map[string]int32
+	// asked is what the controller has tried to set last, by kind; found are all values that
+	// others have left.
+	asked map[string]int32
 	found []int32
 }
 
@@ -52,7 +52,7 @@ type pod struct {
 
 // newFleet returns a fleet all of whose pods have been ready for long.
 func newFleet(track v1alpha1.TrackName, template int, replicas int32) *fleet {
-	f := &fleet{track: track, template: template, replicas: replicas, generation: 1, found: []int32{replicas}, set: map[string]int32{}}
+	f := &fleet{track: track, template: template, replicas: replicas, generation: 1, found: []int32{replicas}, asked: map[string]int32{}}
 	f.tend(start.Add(-time.Hour))
 	f.startup = 20 * time.Second
 	return f
@@ -180,7 +180,6 @@ func (f *fleet) value(kind string) int32 {
 
 // write is a write of the controller.
 func (f *fleet) write(kind string, value int32) {
-	f.set[kind] = value
 	if kind == autoscalerKind {
 		a := *f.autoscaler
 		a.min = value
@@ -206,7 +205,7 @@ func (f *fleet) next() []time.Time {
 // fork returns a copy of its own.
 func (f *fleet) fork() *fleet {
 	c := *f
-	c.pods, c.found, c.set = slices.Clone(f.pods), slices.Clone(f.found), maps.Clone(f.set)
+	c.pods, c.found, c.asked = slices.Clone(f.pods), slices.Clone(f.found), maps.Clone(f.asked)
 	return &c
 }
 

@@ -263,8 +263,8 @@ func (l *laws) deadlineKept(w *world, s seen) string {
 
 // scaleWrite checks a write to the replicas, or to the minimum of an autoscaler: they
 // are raised, or given back to what another hand had left, if they are still ours; and
-// the intent is on record before.
-func (l *laws) scaleWrite(w *world, s rollout.Scale, d rollout.Decision) {
+// the intent is on record before. What the controller has asked for last is its own.
+func (l *laws) scaleWrite(w *world, s rollout.Scale, asked int32, d rollout.Decision) {
 	if l.off {
 		return
 	}
@@ -272,7 +272,7 @@ func (l *laws) scaleWrite(w *world, s rollout.Scale, d rollout.Decision) {
 	f := w.fleet(s.Track)
 	l.intentFirst(w, d)
 	now := f.value(s.Kind)
-	if set, ok := f.set[s.Kind]; s.To < now && (!ok || set != now) {
+	if s.To < now && asked != now && asked != s.To {
 		w.tb.Fatalf("%s: %+v: another hand has set it to %d since", offset(w.at), s, now)
 	}
 	if s.To < now && !slices.Contains(f.found, s.To) && l.disturbed.IsZero() {

@@ -53,11 +53,13 @@ func (w *world) scale(s rollout.Scale, d rollout.Decision) error {
 	if raise := s.To > s.From; raise && now >= s.To || !raise && now != s.From {
 		return nil
 	}
+	back := f.asked[s.Kind]
+	f.asked[s.Kind] = s.To
 	if f.denied {
 		return errRefused
 	}
 	return w.write(func() {
-		w.laws.scaleWrite(w, s, d)
+		w.laws.scaleWrite(w, s, back, d)
 		f.write(s.Kind, s.To)
 		w.journal.scaled = append(w.journal.scaled, s)
 		w.journal.line(w.at, "scale    %s %s goes from %d to %d", s.Kind, s.Name, s.From, s.To)

@@ -131,12 +131,12 @@ func TestGrantGoes(t *testing.T) {
 	s.awaitApproval("v2", 1)
 	s.must(bed.Client.Delete(t.Context(), grant), "delete the ReferenceGrant")
 	s.awaitRefusal(v1alpha1.ReasonNotResolved, "RefNotPermitted")
+	refused := meta.FindStatusCondition(s.status().Conditions, v1alpha1.ConditionRouteAccepted).LastTransitionTime
 	s.order(v1alpha1.VerbApprove)
 	st := s.awaitPhase("v2", v1alpha1.PhaseRolledBack)
 	if st.OutcomeReason != v1alpha1.ReasonRouteNotResolved || !strings.Contains(st.OutcomeMessage, "RefNotPermitted") || !strings.Contains(st.OutcomeMessage, "missing ReferenceGrant") {
 		t.Errorf("rolled back because of %s: %s", st.OutcomeReason, st.OutcomeMessage)
 	}
-	refused := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionRouteAccepted).LastTransitionTime
 	if held := st.History[0].EndedAt.Sub(refused.Time); held < 6*time.Second {
 		t.Errorf("rolled back %s after the gateway's refusal, want onUnhealthy.for, 6s, at least", held)
 	}

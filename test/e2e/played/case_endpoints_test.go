@@ -149,7 +149,7 @@ func (w *world) deployment(name string, replicas int32) {
 	}
 	w.create(d)
 	// As its controller would say.
-	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: replicas, UpdatedReplicas: replicas, AvailableReplicas: replicas}
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: replicas, UpdatedReplicas: replicas, ReadyReplicas: replicas, AvailableReplicas: replicas}
 	if err := w.bed.Client.Status().Update(w.t.Context(), d); err != nil {
 		w.t.Fatal(err)
 	}
