@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/metrics"
+	"github.com/weightedrollout/weightedrollout/internal/notify"
 	"github.com/weightedrollout/weightedrollout/internal/rollout"
 	"github.com/weightedrollout/weightedrollout/internal/route"
 )
@@ -123,6 +125,7 @@ func (r *Reconciler) writeRoute(ctx context.Context, wr *v1alpha1.WeightedRollou
 		written.SetNamespace(wr.Namespace)
 		written.SetName(o.Name)
 		err = r.Client.Patch(ctx, written, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldOwner))
+		r.Metrics.RouteWrite(client.ObjectKeyFromObject(wr), routeResult(err))
 		if err == nil {
 			r.writes.wrote(client.ObjectKeyFromObject(wr), written)
 			return nil
@@ -170,13 +173,31 @@ func patchFor(at *route.Object, o rollout.Route, d rollout.Decision, owner strin
 	return nil, nil //nolint:nilnil // no patch is a normal answer
 }
 
+// routeResult says how a write to a route ended.
+func routeResult(err error) string {
+	switch {
+	case err == nil:
+		return metrics.RouteWritten
+	case apierrors.IsConflict(err):
+		return metrics.RouteConflict
+	}
+	return metrics.RouteFailed
+}
+
 // report tells people what was done, once it is done.
-func (r *Reconciler) report(wr *v1alpha1.WeightedRollout, d rollout.Decision) {
+func (r *Reconciler) report(wr *v1alpha1.WeightedRollout, before v1alpha1.WeightedRolloutStatus, d rollout.Decision) {
 	for _, e := range d.Events {
 		kind := corev1.EventTypeNormal
 		if e.Warning {
 			kind = corev1.EventTypeWarning
 		}
 		r.Recorder.Eventf(wr, nil, kind, e.Reason, "Reconcile", "%s", e.Message)
+		r.Metrics.Transition(client.ObjectKeyFromObject(wr), e.Reason)
+	}
+	if r.Announce == nil {
+		return
+	}
+	if t, ok := notify.Between(client.ObjectKeyFromObject(wr), before, d.Status, r.Clock.Now()); ok {
+		r.Announce(t)
 	}
 }

@@ -16,6 +16,8 @@ import (
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 	"github.com/weightedrollout/weightedrollout/internal/health"
+	"github.com/weightedrollout/weightedrollout/internal/metrics"
+	"github.com/weightedrollout/weightedrollout/internal/notify"
 	"github.com/weightedrollout/weightedrollout/internal/rollout"
 	"github.com/weightedrollout/weightedrollout/internal/route"
 	"github.com/weightedrollout/weightedrollout/internal/telemetry"
@@ -46,6 +48,10 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Evidence is where verdicts come from.
 	Evidence Evidence
+	// Metrics count what happens; nil: nothing is counted.
+	Metrics *metrics.Counters
+	// Announce tells people elsewhere of a transition, without waiting; nil: nobody.
+	Announce func(notify.Transition)
 	// Clock is the only source of the time.
 	Clock clock.PassiveClock
 	// Confirm says what counts as a gateway's confirmation of a route.
@@ -93,9 +99,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	decision := rollout.Decide(obs.Observation, r.Clock.Now())
+	before := wr.Status
 	recorded, err := r.act(ctx, wr, obs, decision)
 	if recorded {
-		r.report(wr, decision)
+		r.report(wr, before, decision)
 	}
 	if err != nil {
 		return r.retry(err)
@@ -124,4 +131,5 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.Evidence.Forget(key)
 	r.writes.forget(key)
 	r.writeErrors.forget(key)
+	r.Metrics.Forget(key)
 }

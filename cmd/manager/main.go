@@ -3,6 +3,7 @@ package main
 
 import (
 	"crypto/tls"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -26,6 +27,7 @@ import (
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 	"github.com/weightedrollout/weightedrollout/controllers"
+	"github.com/weightedrollout/weightedrollout/internal/metrics"
 	"github.com/weightedrollout/weightedrollout/internal/route"
 )
 
@@ -40,6 +42,7 @@ type options struct {
 	leaderNamespace string
 	namespaces      string
 	evidence        evidenceOptions
+	notify          notifyOptions
 	confirm         string
 	workers         int
 	showVersion     bool
@@ -54,6 +57,7 @@ func (o *options) bind(fs *flag.FlagSet) {
 	fs.StringVar(&o.leaderNamespace, "leader-election-namespace", "", "Namespace of the lease. Default: the one that the controller runs in.")
 	fs.StringVar(&o.namespaces, "namespaces", "", "Comma-separated namespaces to look after. Default: all.")
 	o.evidence.bind(fs)
+	o.notify.bind(fs)
 	fs.StringVar(&o.confirm, "confirm", "generation", "What confirms a route: generation (Accepted and ResolvedRefs are True for the generation that was written) or accepted (they are True; for gateways that report no generation).")
 	fs.IntVar(&o.workers, "workers", 8, "Number of rollouts that are worked on at the same time.")
 	fs.BoolVar(&o.showVersion, "version", false, "Print the version and exit.")
@@ -61,6 +65,9 @@ func (o *options) bind(fs *flag.FlagSet) {
 }
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == standDownName {
+		os.Exit(standDown(os.Args[2:], os.Stdout, os.Stderr))
+	}
 	var o options
 	o.bind(flag.CommandLine)
 	flag.Parse()
@@ -80,45 +87,56 @@ func run(o options) error {
 	if err != nil {
 		return fmt.Errorf("--confirm: %w", err)
 	}
-	metrics, err := o.evidence.config()
+	telemetryConfig, err := o.evidence.config()
 	if err != nil {
 		return err
 	}
+	counters := metrics.NewCounters()
+	telemetryConfig.Evaluated = counters.Evaluated
+	sender, err := o.notify.sender(counters)
+	if err != nil {
+		return err
+	}
+	mgr, err := newManager(o)
+	if err != nil {
+		return err
+	}
+	ctx := ctrl.SetupSignalHandler()
+	wakeups := controllers.NewWakeups(ctx)
+	collector, err := newCollector(ctx, mgr, telemetryConfig, wakeups)
+	if err != nil {
+		return err
+	}
+	r := &controllers.Reconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("weightedrollout"),
+		Evidence: collector, Metrics: counters, Announce: announcer(sender), Clock: clock.RealClock{}, Confirm: confirm, Namespaces: o.namespaceList(),
+	}
+	if err := r.SetupWithManager(ctx, mgr, wakeups, o.workers); err != nil {
+		return fmt.Errorf("set up the controller: %w", err)
+	}
+	if err := errors.Join(serveEvidence(mgr, o, collector), addMetrics(mgr, counters, collector), addSender(mgr, sender), addProbes(mgr)); err != nil {
+		return err
+	}
+	ctrl.Log.Info("starting", "version", version, "confirm", confirm.String(), "prometheus", o.evidence.address != "", "notifications", sender != nil)
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("run the manager: %w", err)
+	}
+	return nil
+}
+
+func newManager(o options) (ctrl.Manager, error) {
 	cfg, err := ctrl.GetConfig()
 	if err != nil {
-		return fmt.Errorf("find the cluster (set --kubeconfig or KUBECONFIG): %w", err)
+		return nil, fmt.Errorf("find the cluster (set --kubeconfig or KUBECONFIG): %w", err)
 	}
 	// The API server's own priority and fairness is the limiter: a client-side one
 	// would let a rollback wait its turn.
 	cfg.QPS = -1
 	mgr, err := ctrl.NewManager(cfg, managerOptions(o))
 	if err != nil {
-		return fmt.Errorf("set up the manager: %w", err)
+		return nil, fmt.Errorf("set up the manager: %w", err)
 	}
-	ctx := ctrl.SetupSignalHandler()
-	wakeups := controllers.NewWakeups(ctx)
-	collector, err := newCollector(ctx, mgr, metrics, wakeups)
-	if err != nil {
-		return err
-	}
-	if err := serveEvidence(mgr, o, collector); err != nil {
-		return err
-	}
-	r := &controllers.Reconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("weightedrollout"),
-		Evidence: collector, Clock: clock.RealClock{}, Confirm: confirm, Namespaces: o.namespaceList(),
-	}
-	if err := r.SetupWithManager(ctx, mgr, wakeups, o.workers); err != nil {
-		return fmt.Errorf("set up the controller: %w", err)
-	}
-	if err := addProbes(mgr); err != nil {
-		return err
-	}
-	ctrl.Log.Info("starting", "version", version, "confirm", confirm.String(), "prometheus", o.evidence.address != "")
-	if err := mgr.Start(ctx); err != nil {
-		return fmt.Errorf("run the manager: %w", err)
-	}
-	return nil
+	return mgr, nil
 }
 
 func addProbes(mgr ctrl.Manager) error {
@@ -169,9 +187,12 @@ func managerOptions(o options) ctrl.Options {
 }
 
 // namespaceList are the namespaces to look at; empty for all.
-func (o options) namespaceList() []string {
+func (o options) namespaceList() []string { return splitNames(o.namespaces) }
+
+// splitNames reads a comma-separated list.
+func splitNames(list string) []string {
 	var names []string
-	for name := range strings.SplitSeq(o.namespaces, ",") {
+	for name := range strings.SplitSeq(list, ",") {
 		if name = strings.TrimSpace(name); name != "" {
 			names = append(names, name)
 		}

@@ -67,6 +67,9 @@ func (r *Record) Input(now time.Time) Input {
 // record's, which change with the next Add.
 func (r *Record) Windows() []Window { return r.windows }
 
+// LastRead is the newest tick whose metrics were read; zero: there is none.
+func (r *Record) LastRead() time.Time { return r.read }
+
 // Due returns the span of ticks that have not been read yet, if there are any. With
 // checks alone that is the present one: their answers cannot be had later.
 func (r *Record) Due(now time.Time) (from, to time.Time, ok bool) {

@@ -48,6 +48,9 @@ type Config struct {
 	// Notify is called when the signal of a verdict has changed. It should return
 	// soon. Default: nothing is called.
 	Notify func(types.NamespacedName)
+	// Evaluated is called after every evaluation. The reason is empty, or says why some of
+	// its metrics could not be read. Default: nothing is called.
+	Evaluated func(k types.NamespacedName, reason string)
 	// Timeout is how long a request may take. Default: 10s.
 	Timeout time.Duration
 	// Concurrency is how many requests a server gets at a time with the same
@@ -88,6 +91,9 @@ func New(cfg Config) *Collector {
 	}
 	if cfg.Notify == nil {
 		cfg.Notify = func(types.NamespacedName) {}
+	}
+	if cfg.Evaluated == nil {
+		cfg.Evaluated = func(types.NamespacedName, string) {}
 	}
 	return &Collector{
 		cfg: cfg, wake: make(chan struct{}, 1),
@@ -249,6 +255,23 @@ func (c *Collector) Verdict(key types.NamespacedName) health.Verdict {
 		return health.Unknown(v1alpha1.ReasonAwaitingWindow, "no evidence is gathered yet")
 	}
 	return e.verdict(c.cfg.Clock.Now())
+}
+
+// Latest returns the state of the verdict that was told last, and the newest tick whose
+// metrics were read (zero: none yet); false if the target is not tracked, or not measured.
+// It costs nothing.
+func (c *Collector) Latest(key types.NamespacedName) (state v1alpha1.VerdictState, read time.Time, ok bool) {
+	e := c.entry(key)
+	if e == nil || e.config.Disabled {
+		return "", time.Time{}, false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	state = e.signal.State
+	if state == "" {
+		state = v1alpha1.VerdictUnknown
+	}
+	return state, e.record.LastRead(), true
 }
 
 // Windows returns the evidence about a target, by rising time. The windows share

@@ -165,7 +165,23 @@ func (c *Collector) add(e *entry, windows []health.Window, readTo time.Time) {
 	if c.entry(e.target.Key) != e {
 		return
 	}
+	c.cfg.Evaluated(e.target.Key, faultOf(windows))
 	if e.add(windows, readTo, c.cfg.Clock.Now()) {
 		c.cfg.Notify(e.target.Key)
 	}
+}
+
+// faultOf says why metrics could not be read; empty if all were.
+func faultOf(windows []health.Window) string {
+	for _, w := range windows {
+		if w.Problem != nil {
+			return w.Problem.Reason
+		}
+		for _, c := range w.Checks {
+			if c.Problem != nil {
+				return c.Problem.Reason
+			}
+		}
+	}
+	return ""
 }

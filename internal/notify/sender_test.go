@@ -1,0 +1,279 @@
+package notify_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/weightedrollout/weightedrollout/internal/notify"
+)
+
+const secretPath = "/services/T000/B000/s3cr3t"
+
+// receiver plays a webhook. It answers with the codes in turn, and 200 after them.
+type receiver struct {
+	mu      sync.Mutex
+	codes   []int
+	wait    string // Retry-After
+	bodies  []string
+	headers []http.Header
+}
+
+func (r *receiver) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
+	body, _ := io.ReadAll(req.Body)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.bodies = append(r.bodies, string(body))
+	r.headers = append(r.headers, req.Header)
+	if len(r.codes) > 0 {
+		if r.wait != "" {
+			rw.Header().Set("Retry-After", r.wait)
+		}
+		rw.WriteHeader(r.codes[0])
+		r.codes = r.codes[1:]
+	}
+}
+
+// office is a sender with a receiver, and what came of its notifications.
+type office struct {
+	t       *testing.T
+	sender  *notify.Sender
+	clock   *clocktesting.FakeClock
+	results chan string
+	urlFile string
+
+	mu  sync.Mutex
+	log strings.Builder
+}
+
+func open(t *testing.T, handler http.Handler, change func(*notify.Config)) *office {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	o := &office{t: t, clock: clocktesting.NewFakeClock(now), results: make(chan string, 2000), urlFile: filepath.Join(t.TempDir(), "url")}
+	o.write(o.urlFile, server.URL+secretPath+"\n")
+	payload, err := notify.Format(notify.FormatSlack)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := notify.Config{
+		URLFile: o.urlFile, Payload: payload, Least: notify.LevelInfo, Clock: o.clock,
+		Count: func(_ types.NamespacedName, result string) { o.results <- result },
+		Log: funcr.New(func(_, args string) {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			o.log.WriteString(args + "\n")
+		}, funcr.Options{}),
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	if o.sender, err = notify.New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func (o *office) write(file, text string) {
+	o.t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+func (o *office) start() {
+	ctx, cancel := context.WithCancel(o.t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = o.sender.Start(ctx)
+	}()
+	o.t.Cleanup(func() { cancel(); <-done })
+}
+
+// result is what came of the next notification; pauses are skipped, and returned.
+func (o *office) result() (result string, paused time.Duration) {
+	o.t.Helper()
+	from := o.clock.Now()
+	for {
+		select {
+		case result = <-o.results:
+			return result, o.clock.Since(from)
+		case <-o.t.Context().Done():
+			o.t.Fatal("the test was ended")
+		case <-time.After(time.Millisecond):
+			if o.clock.HasWaiters() {
+				o.clock.Step(500 * time.Millisecond)
+			}
+		}
+	}
+}
+
+func rolledBack() notify.Transition {
+	return notify.Transition{
+		Namespace: "shop", Name: "checkout", Phase: "RolledBack", From: "Progressing", Reason: "Unhealthy", Level: notify.LevelWarning,
+		Message: `error rate 4.2 > 1 <script> & "more"`, Revision: "v2", Attempt: 1, Stage: "2/6", Share: "0", At: now,
+	}
+}
+
+func TestSlack(t *testing.T) {
+	r := &receiver{}
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("t0ken\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := open(t, r, func(c *notify.Config) { c.TokenFile = token })
+	o.start()
+	o.sender.Announce(rolledBack())
+	if result, _ := o.result(); result != "sent" {
+		t.Fatal(result)
+	}
+	want := `{"text": ":warning: *shop/checkout* RolledBack at 0 % (revision v2, attempt 1): error rate 4.2 &gt; 1 &lt;script&gt; &amp; \"more\""}`
+	if r.bodies[0] != want {
+		t.Errorf("sent\n%s\nwant\n%s", r.bodies[0], want)
+	}
+	if h := r.headers[0]; h.Get("Authorization") != "Bearer t0ken" || h.Get("Content-Type") != "application/json" {
+		t.Errorf("headers %v", h)
+	}
+}
+
+func TestRetries(t *testing.T) {
+	tests := map[string]struct {
+		codes  []int
+		wait   string
+		result string
+		tries  int
+		paused time.Duration // at least
+	}{
+		"taken":              {nil, "", "sent", 1, 0},
+		"busy twice":         {[]int{503, 429}, "", "sent", 3, 3 * time.Second},
+		"asks for patience":  {[]int{429}, "20", "sent", 2, 20 * time.Second},
+		"asks for too much":  {[]int{429}, "100000", "sent", 2, time.Minute},
+		"nonsense as a wait": {[]int{429}, "soon", "sent", 2, time.Second},
+		"never":              {[]int{500, 500, 500, 500, 500, 500, 500}, "", "failed", 6, 31 * time.Second},
+		"refused":            {[]int{403}, "", "failed", 1, 0},
+		"moved":              {[]int{302}, "", "failed", 1, 0},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := &receiver{codes: tc.codes, wait: tc.wait}
+			o := open(t, r, nil)
+			o.start()
+			o.sender.Announce(rolledBack())
+			result, paused := o.result()
+			if result != tc.result || len(r.bodies) != tc.tries || paused < tc.paused || paused > tc.paused+tc.paused/10+time.Second {
+				t.Errorf("%s after %d tries and %s, want %s after %d and %s", result, len(r.bodies), paused, tc.result, tc.tries, tc.paused)
+			}
+		})
+	}
+}
+
+// TestAddressIsSecret: who knows the address can write to the channel.
+func TestAddressIsSecret(t *testing.T) {
+	o := open(t, &receiver{codes: []int{403}}, nil)
+	o.start()
+	o.sender.Announce(rolledBack())
+	o.result()
+	o.write(o.urlFile, "http://127.0.0.1:1"+secretPath) // nobody listens there
+	o.sender.Announce(rolledBack())
+	if result, _ := o.result(); result != "failed" {
+		t.Error(result)
+	}
+	o.write(o.urlFile, "not an address s3cr3t")
+	o.sender.Announce(rolledBack())
+	if result, _ := o.result(); result != "failed" {
+		t.Error(result)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if text := o.log.String(); strings.Count(text, "not sent") != 3 || strings.Contains(text, "s3cr3t") {
+		t.Errorf("the log: %s", text)
+	}
+}
+
+// TestNobodyWaits: a receiver that does not answer keeps no rollout waiting.
+func TestNobodyWaits(t *testing.T) {
+	o := open(t, &receiver{}, nil) // not started: nothing is taken from the queue
+	for range 1005 {
+		o.sender.Announce(rolledBack())
+	}
+	if n := len(o.results); n != 5 {
+		t.Errorf("%d were dropped, want those beyond 1000", n)
+	}
+}
+
+func TestLevels(t *testing.T) {
+	r := &receiver{}
+	o := open(t, r, func(c *notify.Config) { c.Least = notify.LevelAction })
+	o.start()
+	for _, l := range []notify.Level{notify.LevelInfo, notify.LevelAction, notify.LevelWarning} {
+		tr := rolledBack()
+		tr.Level = l
+		o.sender.Announce(tr)
+	}
+	for range 2 {
+		if result, _ := o.result(); result != "sent" {
+			t.Error(result)
+		}
+	}
+	if len(r.bodies) != 2 || !strings.Contains(r.bodies[0], ":raised_hand:") || !strings.Contains(r.bodies[1], ":warning:") {
+		t.Errorf("%q", r.bodies)
+	}
+}
+
+func TestTemplates(t *testing.T) {
+	tests := map[string]struct{ template, problem string }{
+		"own":            {`{"summary": {{ json .Text }}, "n": {{ .Attempt }}}`, ""},
+		"not JSON":       {`{"text": "{{ .Message }}"}`, "does not write JSON"},
+		"no such field":  {`{"text": {{ json .Nothing }}}`, "Nothing"},
+		"no such func":   {`{{ upper .Name }}`, `function "upper" not defined`},
+		"does not parse": {`{"text": {{ json .Message }`, "unexpected"},
+		"empty":          {``, "does not write JSON"},
+		"endless":        {`["{{ range 100000 }}long{{ end }}"]`, "bytes"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := notify.Template(tc.template)
+			if tc.problem == "" && err != nil || tc.problem != "" && (err == nil || !strings.Contains(err.Error(), tc.problem)) {
+				t.Errorf("%v, want %q", err, tc.problem)
+			}
+		})
+	}
+}
+
+func TestJSON(t *testing.T) {
+	payload, err := notify.Format(notify.FormatJSON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &receiver{}
+	o := open(t, r, func(c *notify.Config) { c.Payload = payload })
+	o.start()
+	o.sender.Announce(rolledBack())
+	o.result()
+	var got map[string]any
+	if err := json.Unmarshal([]byte(r.bodies[0]), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got["message"] != rolledBack().Message || got["attempt"] != 1.0 || got["at"] != "2026-03-02T09:00:00Z" || len(got) != 12 {
+		t.Errorf("%v", got)
+	}
+	if _, err := notify.Format("teams"); err == nil || !strings.Contains(err.Error(), "slack or json") {
+		t.Error(err)
+	}
+	if _, err := notify.ParseLevel("Loud"); err == nil || !strings.Contains(err.Error(), "Info, Action or Warning") {
+		t.Error(err)
+	}
+}

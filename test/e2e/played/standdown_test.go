@@ -1,0 +1,119 @@
+package played
+
+import (
+	"cmp"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+)
+
+// standDown runs the command that comes before the controller is uninstalled. It returns
+// what was printed.
+func (w *world) standDown(args ...string) (string, error) {
+	w.t.Helper()
+	args = append([]string{"stand-down", "--kubeconfig=" + w.bed.Kubeconfig, "--namespaces=" + w.namespace}, args...)
+	binaries := cmp.Or(os.Getenv("WEIGHTEDROLLOUT_BIN"), filepath.Join("..", "..", "..", "bin"))
+	out, err := exec.CommandContext(w.t.Context(), filepath.Join(binaries, "manager"), args...).CombinedOutput()
+	return string(out), err
+}
+
+// TestStandDown: what is under way is aborted, and stable serves everything once the
+// command ends. What is promoted, only observed, or over is left as it is. Afterwards, with
+// the controller gone, the rollouts can be deleted.
+func TestStandDown(t *testing.T) {
+	w := newWorld(t)
+	w.rollout("running", stages("10m", "30"))
+	w.rollout("paused", stages("10m", "30"))
+	w.rollout("promoted", stages("1s", "50"))
+	w.rollout("observed", stages("10m", "30"), func(wr *v1alpha1.WeightedRollout) { wr.Spec.Mode = v1alpha1.ModeObserve })
+	w.startManager()
+	w.awaitShare("running", "30")
+	w.awaitShare("paused", "30")
+	w.edit("paused", func(wr *v1alpha1.WeightedRollout) { wr.Spec.Paused = true })
+	w.awaitPhase("paused", v1alpha1.PhasePaused)
+	w.awaitPhase("promoted", v1alpha1.PhasePromoted)
+
+	out, err := w.standDown("--timeout=1m")
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, line := range []string{"running: attempt 1 is aborted at 30 percent", "paused: attempt 1 is aborted", "2 of 4 rollouts", "all traffic is safe"} {
+		if !strings.Contains(out, line) {
+			t.Errorf("%q is not in\n%s", line, out)
+		}
+	}
+	for name, weights := range map[string]pair{"running": {100, 0}, "paused": {100, 0}, "promoted": {0, 100}, "observed": {100, 0}} {
+		if now := w.weightsNow(name); now != weights {
+			t.Errorf("%s: %s, want %s", name, now, weights)
+		}
+	}
+
+	w.killManager()
+	if out, err := w.standDown("--finalizers"); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, name := range []string{"running", "paused", "promoted", "observed"} {
+		if err := w.client.Delete(t.Context(), w.get(name)); err != nil {
+			t.Error(err)
+		}
+		if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, &v1alpha1.WeightedRollout{}); !apierrors.IsNotFound(err) {
+			t.Errorf("%s is still there: %v", name, err)
+		}
+	}
+}
+
+// TestStandDownDeletes: all are deleted, by what onDelete says, and the command waits for
+// it.
+func TestStandDownDeletes(t *testing.T) {
+	w := newWorld(t)
+	w.rollout("running", stages("10m", "30"))
+	w.rollout("kept", stages("10m", "30"), func(wr *v1alpha1.WeightedRollout) { wr.Spec.OnDelete = v1alpha1.DeletionKeep })
+	w.startManager()
+	w.awaitShare("running", "30")
+	w.awaitShare("kept", "30")
+	if out, err := w.standDown("--delete", "--timeout=1m"); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	var all v1alpha1.WeightedRolloutList
+	if err := w.client.List(t.Context(), &all, client.InNamespace(w.namespace)); err != nil || len(all.Items) > 0 {
+		t.Errorf("%d are left, %v", len(all.Items), err)
+	}
+	for name, weights := range map[string]pair{"running": {100, 0}, "kept": {70, 30}} {
+		if now := w.weightsNow(name); now != weights {
+			t.Errorf("%s: %s, want %s", name, now, weights)
+		}
+	}
+}
+
+// TestStandDownWithoutController: nobody carries the abort out, so that the command fails,
+// and says which rollout is not safe.
+func TestStandDownWithoutController(t *testing.T) {
+	w := newWorld(t)
+	w.rollout("running", stages("10m", "30"))
+	w.startManager()
+	w.awaitShare("running", "30")
+	w.killManager()
+	out, err := w.standDown("--timeout=3s")
+	if err == nil || !strings.Contains(out, "not safe yet") || !strings.Contains(out, w.namespace+"/running: at 30 percent") || !strings.Contains(out, "--no-hooks") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// TestStandDownMisused: wrong arguments end before a cluster is looked for.
+func TestStandDownMisused(t *testing.T) {
+	w := newWorld(t)
+	for _, args := range [][]string{{"--delete", "--finalizers"}, {"now"}, {"--timeout=0s"}, {"--such"}} {
+		out, err := w.standDown(args...)
+		if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 2 {
+			t.Errorf("%v: %v: %s", args, err, out)
+		}
+	}
+}
