@@ -41,6 +41,12 @@ plugin: ## Build the kubectl plugin as bin/kubectl-weightedrollout.
 	@$(BUILD) kubectl-weightedrollout
 	@echo 'put bin/ on your PATH: export PATH="$(BIN):$$PATH"; then: kubectl weightedrollout --help'
 
+.PHONY: image
+image: ## Make the controller's container image for this machine: dist/image.tar, for docker load or ctr images import.
+	@$(BUILD) manager image
+	@mkdir -p dist
+	bin/image --binary bin/manager --entrypoint /manager --tag ghcr.io/weightedrollout/weightedrollout:dev --out dist/image.tar
+
 .PHONY: install-file
 install-file: ## Write all that a cluster needs to dist/install.yaml.
 	@$(BUILD) kubectl
@@ -106,10 +112,11 @@ generate: ## Generate the DeepCopy methods of the API types.
 	bin/controller-gen object:headerFile=hack/boilerplate.go.txt paths=./api/...
 
 .PHONY: manifests
-manifests: ## Generate the CustomResourceDefinitions and the controller's role.
+manifests: ## Generate the CustomResourceDefinition, its reference and the controller's role.
 	@$(BUILD) controller-gen
 	bin/controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
 	bin/controller-gen rbac:roleName=weightedrollout-manager paths=./controllers/... output:rbac:dir=config/rbac
+	go run ./hack/apidoc config/crd/bases/weightedrollout.dev_weightedrollouts.yaml docs/reference.md
 
 .PHONY: fmt
 fmt: ## Format the Go code.
@@ -131,6 +138,24 @@ lint: ## Run golangci-lint, and shellcheck where it is installed.
 verify: ## Fail if something that is generated or formatted is not up to date.
 	@$(BUILD) controller-gen golangci-lint kubectl
 	@KUBECTL="$(KUBECTL)" hack/verify.sh
+
+##@ Release it
+
+RELEASE_TOOLS := helm kubectl image cyclonedx-gomod release
+
+.PHONY: release
+release: ## Make everything that a release consists of in dist/release, and publish nothing: VERSION=0.2.0.
+	@$(if $(VERSION),,echo "make release: say which: make release VERSION=0.2.0" >&2; exit 1)
+	@$(BUILD) $(RELEASE_TOOLS)
+	@bin/release --version "$(VERSION)"
+
+.PHONY: release-rehearsal
+release-rehearsal: ## Make a release of what is here, for this platform only, and check it.
+	@$(BUILD) $(RELEASE_TOOLS)
+	@bin/release --version 0.0.0-rehearsal --out dist/rehearsal --this-platform --allow-dirty
+	@cd dist/rehearsal && sha256sum --quiet --check checksums.txt && echo "the checksums hold"
+	@tar -xOf dist/rehearsal/kubectl-weightedrollout_*.tar.gz kubectl-weightedrollout >dist/rehearsal/plugin && chmod +x dist/rehearsal/plugin && dist/rehearsal/plugin version
+	@bin/helm template rehearsal dist/rehearsal/weightedrollout-*.tgz >/dev/null && echo "the chart renders"
 
 ##@ Clean up
 

@@ -31,8 +31,9 @@ import (
 	"github.com/weightedrollout/weightedrollout/internal/route"
 )
 
-// version is set by the linker.
-var version = "dev"
+// What the program was made from. The linker sets it; commit and date (of the commit)
+// for releases only.
+var version, commit, date = "dev", "", ""
 
 type options struct {
 	metricsAddress  string
@@ -72,7 +73,7 @@ func main() {
 	o.bind(flag.CommandLine)
 	flag.Parse()
 	if o.showVersion {
-		fmt.Println(version)
+		fmt.Println(versionText())
 		return
 	}
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&o.zap)))
@@ -80,6 +81,14 @@ func main() {
 		ctrl.Log.Error(err, "the manager cannot go on")
 		os.Exit(1)
 	}
+}
+
+// versionText is what --version prints.
+func versionText() string {
+	if commit == "" {
+		return version
+	}
+	return fmt.Sprintf("%s (commit %s, %s)", version, commit, date)
 }
 
 func run(o options) error {

@@ -11,7 +11,7 @@ import (
 )
 
 // controllers are those of kube-controller-manager that a rollout meets: they make
-// pods of workloads, scale them, and list them behind Services.
+// pods of workloads, scale them, list them behind Services, and clear up.
 var controllers = []string{
 	"deployment-controller",
 	"replicaset-controller",
@@ -20,6 +20,8 @@ var controllers = []string{
 	"endpointslice-controller",
 	// It removes the pods of workloads that were deleted.
 	"garbage-collector-controller",
+	// It empties namespaces that were deleted.
+	"namespace-controller",
 }
 
 // StartControllerManager starts kube-controller-manager and waits until it answers.
