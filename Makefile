@@ -11,7 +11,7 @@ BUILD  := hack/build-tools.sh
 
 # What the demo and the end-to-end tests run, and what only the tests do.
 TOOLS      := etcd kube-apiserver kubectl traefik prometheus podinfo
-TEST_TOOLS := $(TOOLS) kube-controller-manager
+TEST_TOOLS := $(TOOLS) kube-controller-manager helm
 
 SCENARIO     ?=
 DEMO_KEEP    ?=
@@ -71,6 +71,10 @@ test-e2e: gcc ## Run the end-to-end tests only: real API server, gateway and Pro
 	@$(BUILD) $(TEST_TOOLS) manager demo testsummary
 	@$(GOTEST) $(HEAVY) ./test/e2e/... | $(SUMMARY)
 
+.PHONY: e2e-cluster
+e2e-cluster: ## Run the tests on a real cluster: one that is started here (root, containerd), or KUBECONFIG=file.
+	@$(if $(filter command,$(firstword $(origin KUBECONFIG))),WEIGHTEDROLLOUT_E2E_KUBECONFIG="$(abspath $(KUBECONFIG))") hack/e2e-cluster.sh
+
 .PHONY: test-long
 test-long: gcc ## Run the tests that depend on chance WEIGHTEDROLLOUT_REPEAT (20) times, each with another seed.
 	@$(BUILD) $(TOOLS) manager testsummary
@@ -116,6 +120,7 @@ manifests: ## Generate the CustomResourceDefinition, its reference and the contr
 	@$(BUILD) controller-gen
 	bin/controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
 	bin/controller-gen rbac:roleName=weightedrollout-manager paths=./controllers/... output:rbac:dir=config/rbac
+	hack/sync-chart.sh
 	go run ./hack/apidoc config/crd/bases/weightedrollout.dev_weightedrollouts.yaml docs/reference.md
 
 .PHONY: fmt

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the named programs from source into bin/: each tool from a module of its
-# own under tools/, and manager, demo and testsummary from this repository. A tool
+# own under tools/, and manager, demo, image and others from this repository. A tool
 # that is there and up to date is left alone.
 #
 #   hack/build-tools.sh etcd kube-apiserver traefik
@@ -26,11 +26,16 @@ die() {
 describe() {
 	dir=$root/tools/$1 own='' tags='' ldflags='-s -w'
 	case $1 in
+	cyclonedx-gomod) secs=60 module=github.com/CycloneDX/cyclonedx-gomod pkg=$module/cmd/cyclonedx-gomod ;;
 	controller-gen) secs=90 module=sigs.k8s.io/controller-tools pkg=$module/cmd/controller-gen ;;
 	etcd) secs=60 module=go.etcd.io/etcd/server/v3 pkg=$module ;;
 	golangci-lint) secs=300 module=github.com/golangci/golangci-lint/v2 pkg=$module/cmd/golangci-lint ;;
 	kube-apiserver) secs=270 dir=$root/tools/kubernetes module=k8s.io/kubernetes pkg=$module/cmd/kube-apiserver ;;
 	kube-controller-manager) secs=180 dir=$root/tools/kubernetes module=k8s.io/kubernetes pkg=$module/cmd/kube-controller-manager ;;
+	kube-proxy) secs=30 dir=$root/tools/kubernetes module=k8s.io/kubernetes pkg=$module/cmd/kube-proxy ;;
+	kube-scheduler) secs=10 dir=$root/tools/kubernetes module=k8s.io/kubernetes pkg=$module/cmd/kube-scheduler ;;
+	kubelet) secs=40 dir=$root/tools/kubernetes module=k8s.io/kubernetes pkg=$module/cmd/kubelet ;;
+	helm) secs=90 module=helm.sh/helm/v4 pkg=$module/cmd/helm ;;
 	kubectl) secs=60 dir=$root/tools/kubernetes module=k8s.io/kubernetes pkg=$module/cmd/kubectl ;;
 	podinfo) secs=20 module=github.com/stefanprodan/podinfo pkg=$module/cmd/podinfo ;;
 	prometheus) secs=100 module=github.com/prometheus/prometheus pkg=$module/cmd/prometheus tags=remove_all_sd ;;
@@ -38,6 +43,8 @@ describe() {
 	manager) secs=150 own=1 pkg=./cmd/manager ;;
 	kubectl-weightedrollout) secs=60 own=1 pkg=./cmd/kubectl-weightedrollout ;;
 	demo) secs=10 own=1 pkg=./test/demo ;;
+	image) secs=20 own=1 pkg=./hack/image ;;
+	release) secs=20 own=1 pkg=./hack/release ;;
 	testsummary) secs=5 own=1 pkg=./hack/testsummary ;;
 	*) die "there is nothing named '$1'" ;;
 	esac
@@ -70,6 +77,7 @@ build() {
 	if [[ $own ]]; then title="build: $name $version"; fi
 	if [[ ! $own && ! -t 1 ]]; then echo "$title: building, about $secs s when nothing is cached"; fi
 	columns=$(tput cols 2>/dev/null || echo 80)
+	: >"$log"
 	set -m # a process group of its own, so that stop() reaches the compilers too
 	go build -C "$dir" -v "${flags[@]}" -o "$tmp" "$pkg" </dev/null >"$log" 2>&1 &
 	child=$! unfinished=$tmp
