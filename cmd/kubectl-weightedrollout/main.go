@@ -9,10 +9,14 @@ import (
 	"github.com/weightedrollout/weightedrollout/internal/cli"
 )
 
-// version is set by the linker.
-var version = "dev"
+// What the program was made from. The linker sets it; commit and date (of the commit)
+// for releases only.
+var version, commit, date = "dev", "", ""
 
 func main() {
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+	if commit != "" {
+		version += ", commit " + commit + ", " + date
+	}
 	os.Exit(cli.Main(os.Args[1:], version, streams))
 }

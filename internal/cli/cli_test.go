@@ -251,7 +251,7 @@ spec: {revision: "1", plan: {stages: [{weight: "5%"}]}, health: {disabled: true}
 		{"a picture that cannot be written", "", []string{"simulate", "-f", shortPlan, "--svg", missing}, "--svg: open "},
 		{"an unknown flag", "", []string{"plan", "--fast"}, "unknown flag: --fast\nSee 'kubectl weightedrollout plan --help' for usage"},
 		{"an argument too many", "", []string{"plan", "-f", defaultPlan, "checkout"}, `unknown command "checkout" for "kubectl weightedrollout plan"`},
-		{"an unknown command", "", []string{"promote"}, "error: unknown command \"promote\" for \"kubectl weightedrollout\"\nSee 'kubectl weightedrollout --help' for usage"},
+		{"an unknown command", "", []string{"launch"}, "error: unknown command \"launch\" for \"kubectl weightedrollout\"\nSee 'kubectl weightedrollout --help' for usage"},
 		{"a mistyped command", "", []string{"pln"}, "error: unknown command \"pln\" for \"kubectl weightedrollout\": did you mean plan?\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

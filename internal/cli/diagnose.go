@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 	"github.com/weightedrollout/weightedrollout/internal/diagnose"
 	"github.com/weightedrollout/weightedrollout/internal/live"
 )
@@ -33,6 +34,7 @@ func newDiagnoseCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	o := &DiagnoseOptions{IOStreams: streams, now: time.Now}
 	cmd := &cobra.Command{
 		Use:   "diagnose NAME",
+		Args:  cobra.ArbitraryArgs,
 		Short: "Say what a running rollout waits for, and whether the traffic keeps to its weights",
 		Long: `Say what a running rollout waits for, and whether the traffic keeps to its weights.
 
@@ -41,30 +43,29 @@ questions are asked: are the requests of each backend, divided by its weight, th
 do they come in bursts, or with a period; does the weight go up and down. Each answer
 comes with what was looked at, and where something is wrong, with causes and cures.
 
-The numbers of requests are in the controller's live evidence. With --evidence it is
-asked for them, at the address of its metrics. Without, the status has to do: it is as
-old as the last change, and has no sequence of requests.
+The numbers of requests are in the controller's live evidence, which it is asked for
+through the API server (the Role weightedrollout-evidence-proxy), or with --evidence at
+the address of its metrics. Otherwise the status has to do: it is as old as the last
+change, and has no sequence of requests.
 
 The exit code is 0 if nothing is wrong, 1 if something is, and 2 after an error.`,
 		Example: `  # What does it wait for?
   kubectl weightedrollout diagnose checkout -n shop
 
-  # Does the gateway keep to the weights? First, in another terminal:
+  # With a token, where the API server does not let you ask. First, in another terminal:
   #   kubectl port-forward -n weightedrollout-system service/weightedrollout-metrics 8443
   #   kubectl create token evidence -n shop >token
   kubectl weightedrollout diagnose checkout -n shop --evidence https://localhost:8443 --token-file token --insecure-skip-tls-verify
 
   # As data
   kubectl weightedrollout diagnose checkout -n shop -o json`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return exitWith(exitError, fmt.Errorf("give the name of one WeightedRollout: there are %d arguments\nSee 'kubectl weightedrollout diagnose --help' for usage", len(args)))
-			}
-			return nil
-		},
-		ValidArgsFunction: cobra.NoFileCompletions,
+		ValidArgsFunction: o.cluster.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.name = args[0]
+			name, err := oneName(cmd, args)
+			if err != nil {
+				return exitWith(exitError, err)
+			}
+			o.name = name
 			found, err := o.Run(cmd.Context())
 			switch {
 			case err != nil:
@@ -100,12 +101,26 @@ type Diagnosis struct {
 	Problems int `json:"problems"`
 }
 
-// Source is where the numbers of a diagnosis come from.
+// Source is where numbers about a rollout come from.
 type Source struct {
 	// Live says that it is the controller's live evidence, and not the status.
 	Live bool `json:"live"`
 	// At is when they were written; absent if that is not known.
 	At *time.Time `json:"at,omitempty"`
+}
+
+// statusSource is the status, and when it was written.
+func statusSource(wr *v1alpha1.WeightedRollout) Source {
+	var at time.Time
+	for _, f := range wr.ManagedFields {
+		if f.Subresource == "status" && f.Time != nil && f.Time.After(at) {
+			at = f.Time.Time
+		}
+	}
+	if at.IsZero() {
+		return Source{}
+	}
+	return Source{At: &at}
 }
 
 // Run looks at the rollout and prints what it has found. It returns whether that is a
@@ -114,11 +129,11 @@ func (o *DiagnoseOptions) Run(ctx context.Context) (problem bool, err error) {
 	if err := o.output.validate(); err != nil {
 		return false, err
 	}
-	asker, err := o.evidence.asker()
+	cluster, err := o.cluster.connect()
 	if err != nil {
 		return false, err
 	}
-	cluster, err := o.cluster.connect()
+	controller, err := o.evidence.source(cluster)
 	if err != nil {
 		return false, err
 	}
@@ -129,21 +144,16 @@ func (o *DiagnoseOptions) Run(ctx context.Context) (problem bool, err error) {
 	now := o.now().UTC()
 	d := Diagnosis{
 		Namespace: cluster.namespace, Name: o.name, Revision: seen.rollout.Status.Revision, Attempt: seen.rollout.Status.Attempt,
-		At: now, Source: seen.source(), Situation: diagnose.Situate(seen.rollout, now),
+		At: now, Situation: diagnose.Situate(seen.rollout, now),
 	}
-	if asker != nil {
-		document, err := asker.ask(ctx, cluster.namespace, o.name)
-		if err == nil && document.Attempt != d.Attempt {
-			err = fmt.Errorf("it is about attempt %d", document.Attempt)
-		}
-		if err != nil {
-			seen.input.Traffic.Why = "the live evidence cannot be read"
-			seen.warn("the live evidence cannot be used, so the status has to do: %v", err)
-		} else {
-			seen.take(document)
-			d.Source = Source{Live: true, At: &document.At}
-			d.Situation.Numbers = append(d.Situation.Numbers, gates(document)...)
-		}
+	if document, err := controller.ask(ctx, seen.rollout); err != nil {
+		d.Source = statusSource(seen.rollout)
+		seen.input.Traffic.Why = "the live evidence cannot be read"
+		seen.warn("the live evidence cannot be used, so the status has to do: %v", err)
+	} else {
+		seen.take(document)
+		d.Source = Source{Live: true, At: &document.At}
+		d.Situation.Numbers = append(d.Situation.Numbers, gates(document)...)
 	}
 	d.Findings = []diagnose.Finding{diagnose.Requests(seen.input), diagnose.Sequence(seen.input), diagnose.Swings(seen.input)}
 	d.count()

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -34,16 +33,11 @@ func (s *sighting) warn(format string, args ...any) {
 // look reads a rollout, the routes of its namespace, and its events. Without the right
 // to the latter two it makes do, and says so.
 func (c *cluster) look(ctx context.Context, name string) (*sighting, error) {
-	s := &sighting{rollout: &v1alpha1.WeightedRollout{}}
-	err := c.read(ctx, v1alpha1.GroupVersion.String(), "weightedrollouts", name, "", s.rollout)
-	switch {
-	case errors.Is(err, errNoSuchKind):
-		return nil, fmt.Errorf("the cluster does not know the kind WeightedRollout (%s): install the CRD", v1alpha1.GroupVersion)
-	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("there is no WeightedRollout %q in the namespace %q", name, c.namespace)
-	case err != nil:
-		return nil, fmt.Errorf("read the WeightedRollout %q in the namespace %q: %w", name, c.namespace, err)
+	wr, err := c.rollout(ctx, name)
+	if err != nil {
+		return nil, err
 	}
+	s := &sighting{rollout: wr}
 	s.status()
 	var routes []seenRoute
 	for _, read := range []func(context.Context) ([]seenRoute, error){c.httpRoutes, c.grpcRoutes} {
@@ -54,11 +48,11 @@ func (c *cluster) look(ctx context.Context, name string) (*sighting, error) {
 		routes = append(routes, found...)
 	}
 	s.routes(routes)
-	var events eventsv1.EventList
-	if err := c.read(ctx, eventsv1.SchemeGroupVersion.String(), "events", "", "regarding.name="+name, &events); err != nil {
+	events, err := c.events(ctx, wr)
+	if err != nil {
 		s.warn("the events of the namespace %q cannot be read, so changes of the share are not looked at: %v", c.namespace, err)
 	}
-	s.events(events.Items)
+	s.events(events)
 	return s, nil
 }
 
@@ -67,7 +61,7 @@ func (s *sighting) status() {
 	st := &s.rollout.Status
 	in := &s.input
 	in.Outcome = st.OutcomeReason
-	in.NoWindows = "the requests of each window are in the live evidence only: give --evidence"
+	in.NoWindows = "the requests of each window are in the live evidence only"
 	in.Confirmed = st.Share.ConfirmedAt != nil
 	if st.Share.Desired != nil {
 		share, err := weights.ShareFrom(*st.Share.Desired)
@@ -84,20 +78,6 @@ func (s *sighting) status() {
 	if in.Traffic.Why == "" {
 		in.Traffic.Why = "the status says nothing of the requests"
 	}
-}
-
-// source is the status, and when it was written.
-func (s *sighting) source() Source {
-	var at time.Time
-	for _, f := range s.rollout.ManagedFields {
-		if f.Subresource == "status" && f.Time != nil && f.Time.After(at) {
-			at = f.Time.Time
-		}
-	}
-	if at.IsZero() {
-		return Source{}
-	}
-	return Source{At: &at}
 }
 
 // seenRoute is a route, and which of its rules keep clients on a backend.
@@ -206,22 +186,11 @@ func weightIn(rule route.Rule, namespace string, want route.Backend) (sum int64)
 	return sum
 }
 
-// events takes the changes of the share from the controller's events about this rollout,
-// and not about an earlier one of the same name.
+// events takes the changes of the share from the controller's events.
 func (s *sighting) events(events []eventsv1.Event) {
-	when := func(e eventsv1.Event) time.Time {
-		if e.EventTime.IsZero() {
-			return e.CreationTimestamp.Time
-		}
-		return e.EventTime.Time
-	}
-	slices.SortStableFunc(events, func(a, b eventsv1.Event) int { return when(a).Compare(when(b)) })
 	before := weights.ShareNone
 	for _, e := range events {
-		if e.Regarding.Kind != "WeightedRollout" || e.Regarding.UID != s.rollout.UID {
-			continue
-		}
-		if c, ok := diagnose.ChangeIn(when(e), e.Reason, e.Note, before); ok {
+		if c, ok := diagnose.ChangeIn(happened(e), e.Reason, e.Note, before); ok {
 			s.input.Changes = append(s.input.Changes, c)
 			before = c.To
 		}

@@ -16,7 +16,7 @@ func drawDiagnosis(s *screen, d *Diagnosis) {
 		title += fmt.Sprintf(", revision %q, attempt %d", d.Revision, d.Attempt)
 	}
 	s.line(bold, title)
-	s.prose(0, "%s", sourceText(d))
+	s.prose(0, "%s", sourceText(d.Source, d.At))
 
 	s.head(fmt.Sprintf("%s: %s", verdictText(d.Situation.Verdict), d.Situation.Phase))
 	says := d.Situation.Says
@@ -57,15 +57,15 @@ func verdictText(v diagnose.Verdict) string {
 }
 
 // sourceText says where the numbers come from, and how old they are.
-func sourceText(d *Diagnosis) string {
+func sourceText(source Source, now time.Time) string {
 	switch {
-	case d.Source.Live:
+	case source.Live:
 		return "The numbers are the controller's live evidence."
-	case d.Source.At == nil:
-		return "The numbers are those of the status; give --evidence for live ones."
+	case source.At == nil:
+		return "The numbers are those of the status."
 	}
-	age := max(d.At.Sub(*d.Source.At), 0).Round(time.Second)
-	return fmt.Sprintf("The numbers are those of the status, which was written %s ago; give --evidence for live ones.", age)
+	age := max(now.Sub(*source.At), 0).Round(time.Second)
+	return fmt.Sprintf("The numbers are those of the status, which was written %s ago.", age)
 }
 
 // drawNumbers writes names and values in two columns.

@@ -15,75 +15,11 @@ import (
 
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"sigs.k8s.io/yaml"
 
 	"github.com/weightedrollout/weightedrollout/internal/cli"
 	"github.com/weightedrollout/weightedrollout/internal/diagnose"
 	"github.com/weightedrollout/weightedrollout/internal/live"
 )
-
-// apiServer answers as an API server with a few objects does.
-type apiServer struct {
-	objects map[string]any // by path
-}
-
-func (a *apiServer) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	rw.Header().Set("Content-Type", "application/json")
-	object, found := a.objects[r.URL.Path]
-	if status, refuses := object.(metav1.Status); refuses {
-		rw.WriteHeader(int(status.Code))
-	}
-	if !found {
-		parts := strings.Split(r.URL.Path, "/")
-		if parts[2] == "nothing.dev" || len(parts) < 8 {
-			http.NotFound(rw, r)
-			return
-		}
-		rw.WriteHeader(http.StatusNotFound)
-		object = metav1.Status{
-			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound,
-			Details: &metav1.StatusDetails{Name: parts[7], Group: "weightedrollout.dev", Kind: "weightedrollouts"},
-		}
-	}
-	_ = json.NewEncoder(rw).Encode(object)
-}
-
-const (
-	rolloutsPath = "/apis/weightedrollout.dev/v1alpha1/namespaces/shop/weightedrollouts"
-	rolloutPath  = rolloutsPath + "/checkout"
-	routesPath   = "/apis/gateway.networking.k8s.io/v1/namespaces/shop/httproutes"
-	eventsPath   = "/apis/events.k8s.io/v1/namespaces/shop/events"
-)
-
-// object reads a manifest.
-func object(t *testing.T, manifest string) map[string]any {
-	t.Helper()
-	var o map[string]any
-	if err := yaml.Unmarshal([]byte(manifest), &o); err != nil {
-		t.Fatal(err)
-	}
-	return o
-}
-
-// inCluster starts an API server with the objects, and names it in KUBECONFIG.
-func inCluster(t *testing.T, objects map[string]any) {
-	t.Helper()
-	server := httptest.NewServer(&apiServer{objects})
-	t.Cleanup(server.Close)
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	config := clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"fake": {Server: server.URL}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"me": {}},
-		Contexts:       map[string]*clientcmdapi.Context{"fake": {Cluster: "fake", AuthInfo: "me", Namespace: "shop"}},
-		CurrentContext: "fake",
-	}
-	if err := clientcmd.WriteToFile(config, file); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("KUBECONFIG", file)
-}
 
 const healthyRollout = `
 apiVersion: weightedrollout.dev/v1alpha1
@@ -93,6 +29,7 @@ metadata:
   namespace: shop
   uid: the-rollout
   generation: 3
+  resourceVersion: "100"
 spec:
   revision: "2.4.1"
   routes: [{name: checkout}]
@@ -106,6 +43,7 @@ spec:
 status:
   observedGeneration: 3
   phase: Progressing
+  outcome: InProgress
   revision: "2.4.1"
   attempt: 2
   stage: {index: 0, position: 1/2, weight: 20}

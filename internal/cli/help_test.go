@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"cmp"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/weightedrollout/weightedrollout/internal/cli"
@@ -67,7 +69,8 @@ func TestExamples(t *testing.T) {
 	}
 	t.Chdir(dir)
 	// The cluster that diagnose looks at, and a token that kubectl has made.
-	inCluster(t, objects(t, healthyRollout, plainRoutes, steadily...))
+	a := inCluster(t, nil)
+	a.after = obeys
 	if err := os.WriteFile("token", []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -95,17 +98,30 @@ func TestExamples(t *testing.T) {
 				continue
 			}
 			ran++
+			a.reset(examined(t, strings.Fields(args)))
 			if r := run(t, string(sample), strings.Fields(args)...); r.code != 0 || r.out == "" {
 				t.Errorf("%s: exit code %d\n%s", line, r.code, r.errOut)
 			}
 		}
 	}
-	if ran < 8 {
+	if ran < 30 {
 		t.Errorf("only %d examples were run", ran)
 	}
 	if _, err := os.Stat("run.svg"); err != nil {
 		t.Errorf("the example with --svg wrote no picture: %v", err)
 	}
+}
+
+// examined are objects that the example of a command can do something with.
+func examined(t *testing.T, args []string) map[string]any {
+	t.Helper()
+	all := objects(t, healthyRollout, plainRoutes, steadily...)
+	wr := standing(t, args[0])
+	if slices.Contains(args, "--exit") || slices.Contains(args, "--wait") {
+		set(wr, "Completed", "status", "outcome")
+	}
+	all[rolloutPath] = wr
+	return all
 }
 
 func TestCompletion(t *testing.T) {
@@ -118,7 +134,9 @@ func TestCompletion(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{[]string{""}, []string{"completion", "diagnose", "plan", "simulate", "version"}},
+		{[]string{""}, []string{"completion", "diagnose", "plan", "simulate", "version", "get", "status", "watch", "history", "events", "lint", "abort", "approve"}},
+		{[]string{"get", "-o", ""}, []string{"wide", "json", "yaml", "name", "table"}},
+		{[]string{"status", "--for", ""}, []string{"promoted", "completed"}},
 		{[]string{"simulate", "--picker", ""}, pick.Names()},
 		{[]string{"simulate", "-o", ""}, []string{"json", "yaml", "table"}},
 		{[]string{"plan", "-o", "j"}, []string{"json", "yaml", "table"}},
@@ -149,5 +167,36 @@ func TestCompletion(t *testing.T) {
 func TestVersion(t *testing.T) {
 	if got := succeed(t, "version").out; !strings.HasPrefix(got, "kubectl-weightedrollout v1.2.3 (go1.") {
 		t.Errorf("version is %q", got)
+	}
+}
+
+// TestCompletionOfNames: names come from the cluster, and nothing does where that cannot
+// be asked.
+func TestCompletionOfNames(t *testing.T) {
+	offers := func(args ...string) string {
+		return succeed(t, append([]string{"__complete"}, args...)...).out
+	}
+	other := object(t, strings.ReplaceAll(healthyRollout, "checkout", "search"))
+	a := inCluster(t, map[string]any{
+		rolloutPath: object(t, healthyRollout), rolloutsPath + "/search": other,
+		"/api/v1/namespaces": map[string]any{"items": []any{map[string]any{"metadata": map[string]any{"name": "shop"}}}},
+	})
+	for _, verb := range []string{"get", "status", "watch", "history", "events", "diagnose", "abort", "approve", "pause"} {
+		if got := offers(verb, ""); !strings.Contains(got, "checkout\n") || !strings.Contains(got, "search\n") || !strings.HasSuffix(got, ":4\n") {
+			t.Errorf("%s offers %q", verb, got)
+		}
+		if got := offers(verb, "checkout", ""); got != ":4\n" {
+			t.Errorf("after the name %s offers %q", verb, got)
+		}
+	}
+	if got := offers("status", "--namespace", ""); got != "shop\n:4\n" {
+		t.Errorf("the namespaces are %q", got)
+	}
+	if got := offers("status", "--context", ""); got != "fake\nother\n:4\n" {
+		t.Errorf("the contexts are %q", got)
+	}
+	a.reset(map[string]any{rolloutsPath: failure(http.StatusForbidden, metav1.StatusReasonForbidden, "you may not")})
+	if got := offers("status", ""); got != ":4\n" {
+		t.Errorf("without the right it offers %q", got)
 	}
 }

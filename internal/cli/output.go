@@ -30,16 +30,28 @@ var formats = []string{formatTable, formatJSON, formatYAML}
 // output says how to show a result.
 type output struct {
 	format  string
+	formats []string
 	width   int
 	noColor bool
 }
 
-func (o *output) bind(cmd *cobra.Command) {
+func (o *output) bind(cmd *cobra.Command) { o.bindFormats(cmd, formats) }
+
+// bindFormats is bind for a command with formats of its own, of which the first is the
+// default.
+func (o *output) bindFormats(cmd *cobra.Command, formats []string) {
+	o.formats = formats
 	fs := cmd.Flags()
-	fs.StringVarP(&o.format, "output", "o", formatTable, "Format of the output: "+strings.Join(formats, ", ")+".")
+	fs.StringVarP(&o.format, "output", "o", formats[0], "Format of the output: "+strings.Join(formats, ", ")+".")
+	o.bindScreen(cmd)
+	complete(cmd, "output", formats)
+}
+
+// bindScreen adds the flags of a command that only draws.
+func (o *output) bindScreen(cmd *cobra.Command) {
+	fs := cmd.Flags()
 	fs.IntVar(&o.width, "width", 0, fmt.Sprintf("Width of the output in columns, %d to %d. Default: the terminal's, or %d where there is none.", minWidth, maxWidth, defaultWidth))
 	fs.BoolVar(&o.noColor, "no-color", false, "Write no colours. They are left out as well with the environment variable NO_COLOR, and where the output is no terminal.")
-	complete(cmd, "output", formats)
 }
 
 // complete lets the shell complete the value of a flag.
@@ -51,8 +63,8 @@ func complete(cmd *cobra.Command, flag string, values []string) {
 }
 
 func (o *output) validate() error {
-	if !slices.Contains(formats, o.format) {
-		return fmt.Errorf("there is no output format %q: use one of %s", o.format, strings.Join(formats, ", "))
+	if len(o.formats) > 0 && !slices.Contains(o.formats, o.format) {
+		return fmt.Errorf("there is no output format %q: use one of %s", o.format, strings.Join(o.formats, ", "))
 	}
 	if o.width != 0 && (o.width < minWidth || o.width > maxWidth) {
 		return fmt.Errorf("--width %d is out of range: give %d to %d", o.width, minWidth, maxWidth)

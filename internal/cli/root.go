@@ -29,8 +29,15 @@ func (e *exit) Error() string {
 
 func (e *exit) Unwrap() error { return e.err }
 
+// The groups of commands in the help.
+const (
+	groupLook  = "look"
+	groupOrder = "order"
+	groupFile  = "file"
+)
+
 // Main runs the command that the arguments name and returns the exit code: 0, or 1
-// after an error, which it has printed; diagnose has exit codes of its own.
+// after an error, which it has printed; some commands have exit codes of their own.
 func Main(args []string, version string, streams genericiooptions.IOStreams) int {
 	cmd := NewCommand(version, streams)
 	cmd.SetArgs(append([]string{}, args...)) // nil would stand for the program's own
@@ -56,25 +63,21 @@ func Main(args []string, version string, streams genericiooptions.IOStreams) int
 func NewCommand(version string, streams genericiooptions.IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kubectl-weightedrollout",
-		Short: "Look at a WeightedRollout before it runs, and while it does",
-		Long: `Look at a WeightedRollout before it runs, and while it does.
+		Short: "Look at WeightedRollouts, before they run and while they do, and steer them",
+		Long: `Look at WeightedRollouts, before they run and while they do, and steer them.
 
-plan prints every step of a rollout and when it can happen at the earliest.
-simulate runs the controller's own decisions against made-up traffic.
-Both need a file only: no cluster and no kubeconfig.
-diagnose says what a rollout in the cluster waits for, and whether the traffic keeps
-to its weights.`,
-		Example: `  # What would this rollout do, and how long would it take?
-  kubectl weightedrollout plan -f config/samples/first.yaml
+lint, plan and simulate read a file only: no cluster and no kubeconfig. All others take a
+cluster as kubectl does, and no more rights than to read, or for an order to patch, the
+WeightedRollouts of a namespace. A NAME may be written wr/NAME.`,
+		Example: `  # How does it go, and what is it waiting for?
+  kubectl weightedrollout status checkout -n shop
 
-  # Is there enough traffic for it?
+  # Is the file right, and is there enough traffic for it?
+  kubectl weightedrollout lint -f config/samples/first.yaml
   kubectl weightedrollout plan -f config/samples/first.yaml --rps 20
 
   # How would it go?
-  kubectl weightedrollout simulate -f config/samples/first.yaml --approve
-
-  # How does it go?
-  kubectl weightedrollout diagnose checkout -n shop`,
+  kubectl weightedrollout simulate -f config/samples/first.yaml --approve`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl weightedrollout"},
 		Args:          knownCommand,
 		SilenceErrors: true,
@@ -89,7 +92,18 @@ to its weights.`,
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w\nSee '%s --help' for usage", err, cmd.CommandPath())
 	})
-	cmd.AddCommand(newPlanCommand(streams), newSimulateCommand(streams), newDiagnoseCommand(streams), newVersionCommand(version, streams))
+	cmd.AddGroup(&cobra.Group{ID: groupLook, Title: "Look at rollouts in a cluster:"}, &cobra.Group{ID: groupOrder, Title: "Tell the controller what to do:"}, &cobra.Group{ID: groupFile, Title: "Look at a file, without a cluster:"})
+	for id, commands := range map[string][]*cobra.Command{
+		groupLook:  {newGetCommand(streams), newStatusCommand(streams), newWatchCommand(streams), newHistoryCommand(streams), newEventsCommand(streams), newDiagnoseCommand(streams), newDashboardCommand(streams)},
+		groupOrder: newOrderCommands(streams),
+		groupFile:  {newLintCommand(streams), newPlanCommand(streams), newSimulateCommand(streams)},
+	} {
+		for _, c := range commands {
+			c.GroupID = id
+			cmd.AddCommand(c)
+		}
+	}
+	cmd.AddCommand(newVersionCommand(version, streams))
 	return cmd
 }
 

@@ -114,31 +114,51 @@ type column struct {
 
 // table writes rows in aligned columns, two spaces apart.
 func (s *screen) table(columns []column, rows [][]string) {
+	s.tableColored(columns, rows, func(int, int) string { return plain })
+}
+
+// tableColored is table with a colour for each cell.
+func (s *screen) tableColored(columns []column, rows [][]string, color func(row, col int) string) {
 	widths := make([]int, len(columns))
 	header := make([]string, len(columns))
 	for i, c := range columns {
 		header[i] = c.header
 	}
-	all := append([][]string{header}, rows...)
-	for _, row := range all {
+	for _, row := range append([][]string{header}, rows...) {
 		for i := range columns {
 			widths[i] = max(widths[i], utf8.RuneCountInString(clean(row[i])))
 		}
 	}
-	for n, row := range all {
-		var line strings.Builder
-		for i, c := range columns {
-			if i > 0 {
-				line.WriteString("  ")
-			}
-			line.WriteString(pad(clean(row[i]), widths[i], c.right))
-		}
-		color := plain
-		if n == 0 {
-			color = bold
-		}
-		s.line(color, strings.TrimRight(line.String(), " "))
+	s.row(columns, widths, header, func(int) string { return bold })
+	for n, row := range rows {
+		s.row(columns, widths, row, func(col int) string { return color(n, col) })
 	}
+}
+
+// row writes one row, cut to the width.
+func (s *screen) row(columns []column, widths []int, cells []string, color func(col int) string) {
+	var padded []string
+	for i, c := range columns {
+		padded = append(padded, pad(clean(cells[i]), widths[i], c.right))
+	}
+	room, end := s.width, ""
+	if utf8.RuneCountInString(strings.TrimRight(strings.Join(padded, "  "), " ")) > s.width {
+		room, end = s.width-1, "…"
+	}
+	var line strings.Builder
+	for i, cell := range padded {
+		if i > 0 {
+			cell = "  " + cell
+		}
+		shown := []rune(cell)
+		shown = shown[:min(len(shown), room)]
+		room -= len(shown)
+		if i == len(padded)-1 && end == "" {
+			shown = []rune(strings.TrimRight(string(shown), " "))
+		}
+		line.WriteString(s.paint(color(i), string(shown)))
+	}
+	s.raw(line.String() + end)
 }
 
 // pad fills a text up to a width.

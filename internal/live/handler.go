@@ -1,6 +1,9 @@
 package live
 
 import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/json"
 	"net/http"
 	"regexp"
@@ -14,6 +17,14 @@ import (
 
 // Prefix is the path below which evidence is served: Prefix + namespace + "/" + name.
 const Prefix = "/evidence/"
+
+// UIDHeader carries the metadata.uid of the rollout whose evidence is asked for, from
+// those who cannot send a token: the API server's proxy of Services takes tokens away.
+// Whoever may read the rollout knows its uid, and nobody can guess it.
+const UIDHeader = "X-WeightedRollout-UID"
+
+// patience bounds how long a uid is looked up: the cache may still be filling.
+const patience = 5 * time.Second
 
 type key = types.NamespacedName
 
@@ -33,15 +44,26 @@ type Source interface {
 	Evidence(k types.NamespacedName, now time.Time) (Evidence, bool)
 }
 
-// Handler serves the evidence of rollouts as JSON. It authenticates nobody: that is for
-// the server that it is part of.
+// Handler serves the evidence of rollouts as JSON. A request for which ByUID is true gets
+// it if the uid is that of the rollout. All others are for the server that the handler is
+// part of: it must have authenticated them.
 type Handler struct {
 	// Source is where evidence comes from.
 	Source Source
 	// Leading says whether this is the replica that gathers evidence; nil: it is.
 	Leading func() bool
+	// UID returns the uid of a rollout, without asking the API server; nil: nobody is
+	// served for knowing it.
+	UID func(ctx context.Context, k types.NamespacedName) (types.UID, error)
 	// Now is the clock.
 	Now func() time.Time
+}
+
+// ByUID tells whether a request has to be judged by the uid that it carries: it is below
+// Prefix, and has no token. It may go round a server's authentication, since the Handler
+// compares the uid.
+func ByUID(r *http.Request) bool {
+	return strings.HasPrefix(r.URL.Path, Prefix) && r.Header.Get(UIDHeader) != "" && len(r.Header.Values("Authorization")) == 0
 }
 
 // name is what the parts of an object's key look like.
@@ -63,14 +85,46 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		refuse(rw, http.StatusServiceUnavailable, "this replica of the controller is not the one that works: ask the holder of the lease")
 		return
 	}
-	now := h.Now()
 	k := key{Namespace: namespace, Name: rest}
+	if ByUID(r) && !h.knows(rw, r, k) {
+		return
+	}
+	now := h.Now()
 	e, ok := h.Source.Evidence(k, now)
 	if !ok {
 		refuse(rw, http.StatusNotFound, "no evidence is gathered about a WeightedRollout "+k.String()+": there is none, or it gives way to an older one")
 		return
 	}
 	write(rw, http.StatusOK, document(k, e, now))
+}
+
+// knows tells whether a request carries the uid of the rollout. If not, it has been
+// answered. One that does not exist is refused like one with another uid, so that nothing
+// is told about it.
+func (h *Handler) knows(rw http.ResponseWriter, r *http.Request, k key) bool {
+	const message = "the uid in " + UIDHeader + " is not that of this WeightedRollout: read the object again, or send a token"
+	if h.UID == nil {
+		refuse(rw, http.StatusForbidden, message)
+		return false
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	uid, err := h.UID(ctx, k)
+	switch {
+	case ctx.Err() != nil:
+		refuse(rw, http.StatusServiceUnavailable, "the controller is still reading the cluster: ask again")
+		return false
+	case err != nil || uid == "" || !same(string(uid), r.Header.Get(UIDHeader)):
+		refuse(rw, http.StatusForbidden, message)
+		return false
+	}
+	return true
+}
+
+// same compares two texts in a time that tells nothing of either.
+func same(a, b string) bool {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
 func refuse(rw http.ResponseWriter, code int, message string) {

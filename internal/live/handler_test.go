@@ -1,7 +1,9 @@
 package live_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -135,5 +137,65 @@ func TestDocumentOfNothing(t *testing.T) {
 	}
 	if got.Verdict.Reason != v1alpha1.ReasonAwaitingWindow || got.Ramp.AboutSeconds != 100 || got.Evaluations == nil || len(got.Evaluations) != 0 {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// TestByUID: who cannot send a token is served for knowing the rollout's uid.
+func TestByUID(t *testing.T) {
+	uids := func(_ context.Context, k types.NamespacedName) (types.UID, error) {
+		switch k.Name {
+		case "checkout.v2":
+			return "9b1c", nil
+		case "nothing.gathered":
+			return "9b1c", nil
+		case "without":
+			return "", nil
+		}
+		return "", errors.New("there is none")
+	}
+	h := handler(live.Evidence{Attempt: 3})
+	h.UID = uids
+	idle := handler(live.Evidence{})
+	idle.UID, idle.Leading = uids, func() bool { return false }
+	slow := handler(live.Evidence{})
+	slow.UID = func(ctx context.Context, _ types.NamespacedName) (types.UID, error) { return "", ctx.Err() }
+	for name, test := range map[string]struct {
+		h        *live.Handler
+		of, uid  string
+		token    string
+		gone     bool // the one who asks
+		want     int
+		says     string
+		mustLack string
+	}{
+		"the uid":                       {h: h, of: "checkout.v2", uid: "9b1c", want: http.StatusOK, says: `"attempt": 3`},
+		"another uid":                   {h: h, of: "checkout.v2", uid: "9b1d", want: http.StatusForbidden, says: "is not that of this WeightedRollout", mustLack: "9b1c"},
+		"a part of the uid":             {h: h, of: "checkout.v2", uid: "9b1", want: http.StatusForbidden},
+		"more than the uid":             {h: h, of: "checkout.v2", uid: "9b1c0", want: http.StatusForbidden},
+		"no such rollout":               {h: h, of: "missing", uid: "9b1c", want: http.StatusForbidden, mustLack: "missing"},
+		"a rollout without a uid":       {h: h, of: "without", uid: "x", want: http.StatusForbidden},
+		"nothing gathered":              {h: h, of: "nothing.gathered", uid: "9b1c", want: http.StatusNotFound, says: "no evidence is gathered"},
+		"another replica":               {h: idle, of: "checkout.v2", uid: "9b1c", want: http.StatusServiceUnavailable, says: "lease"},
+		"nobody looks uids up":          {h: handler(live.Evidence{}), of: "checkout.v2", uid: "9b1c", want: http.StatusForbidden},
+		"a cache that is not there yet": {h: slow, of: "checkout.v2", uid: "9b1c", gone: true, want: http.StatusServiceUnavailable, says: "ask again"},
+		"a token beside it":             {h: h, of: "checkout.v2", uid: "wrong", token: "t", want: http.StatusOK}, // the server has looked at the token
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if test.gone {
+				cancel()
+			}
+			r := httptest.NewRequestWithContext(ctx, http.MethodGet, live.Prefix+"shop/"+test.of, nil)
+			r.Header.Set(live.UIDHeader, test.uid)
+			if test.token != "" {
+				r.Header.Set("Authorization", "Bearer "+test.token)
+			}
+			rec := httptest.NewRecorder()
+			test.h.ServeHTTP(rec, r)
+			if body := rec.Body.String(); rec.Code != test.want || !strings.Contains(body, test.says) || test.mustLack != "" && strings.Contains(body, test.mustLack) {
+				t.Errorf("%d %s, want %d with %q and without %q", rec.Code, body, test.want, test.says, test.mustLack)
+			}
+		})
 	}
 }

@@ -15,7 +15,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 	"github.com/weightedrollout/weightedrollout/internal/live"
 )
 
@@ -26,18 +28,47 @@ const (
 	mostEvidence     = 4 << 20
 )
 
-// evidenceFlags say where the live evidence is.
+// evidenceFlags say where the live evidence is: behind the API server, or at an address.
 type evidenceFlags struct {
+	namespace, service string
+
 	address, tokenFile, caFile string
 	insecure                   bool
 }
 
 func (e *evidenceFlags) bind(cmd *cobra.Command) {
 	fs := cmd.Flags()
-	fs.StringVar(&e.address, "evidence", "", "Address of the controller's metrics, such as https://localhost:8443, to ask for its live evidence. Default: the status has to do.")
+	fs.StringVar(&e.namespace, "controller-namespace", defaultController, "Namespace of the controller, whose live evidence is asked for through the API server.")
+	fs.StringVar(&e.service, "controller-service", defaultService, "Service of the controller's metrics, which has a port with the name https.")
+	fs.StringVar(&e.address, "evidence", "", "Address of the controller's metrics, such as https://localhost:8443, to ask for its live evidence there. Default: through the API server.")
 	fs.StringVar(&e.tokenFile, "token-file", "", "File with a bearer token that may read the evidence. Needs --evidence.")
 	fs.StringVar(&e.caFile, "ca-file", "", "File with the certificates, in PEM, that the address is checked against. Needs --evidence.")
 	fs.BoolVar(&e.insecure, "insecure-skip-tls-verify", false, "Do not check the certificate of the address: the controller makes its own. Through a port-forward nobody can listen in between. Needs --evidence.")
+	complete(cmd, "controller-namespace", nil)
+	complete(cmd, "controller-service", nil)
+}
+
+// evidenceSource is whom to ask for the live evidence of a rollout.
+type evidenceSource interface {
+	ask(ctx context.Context, wr *v1alpha1.WeightedRollout) (*live.Document, error)
+}
+
+// source reads the files that the flags name. Through the API server the evidence is
+// asked for with the rights of the user in that cluster.
+func (e *evidenceFlags) source(c *cluster) (evidenceSource, error) {
+	asker, err := e.asker()
+	switch {
+	case err != nil:
+		return nil, err
+	case asker != nil:
+		return asker, nil
+	}
+	for flag, value := range map[string]string{"--controller-namespace": e.namespace, "--controller-service": e.service} {
+		if faults := validation.IsDNS1123Label(value); len(faults) > 0 {
+			return nil, fmt.Errorf("%s %q is no name: %s", flag, value, faults[0])
+		}
+	}
+	return &proxied{client: c.client, namespace: e.namespace, service: e.service}, nil
 }
 
 // asker asks a controller for its evidence.
@@ -112,8 +143,8 @@ func (e *evidenceFlags) authorities() (*x509.CertPool, error) {
 }
 
 // ask gets the evidence of a rollout.
-func (a *asker) ask(ctx context.Context, namespace, name string) (*live.Document, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base.JoinPath(live.Prefix, namespace, name).String(), nil)
+func (a *asker) ask(ctx context.Context, wr *v1alpha1.WeightedRollout) (*live.Document, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base.JoinPath(live.Prefix, wr.Namespace, wr.Name).String(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -132,9 +163,17 @@ func (a *asker) ask(ctx context.Context, namespace, name string) (*live.Document
 	if resp.StatusCode != http.StatusOK {
 		return nil, refused(resp.StatusCode, body)
 	}
+	return documentFrom(body, wr)
+}
+
+// documentFrom reads the evidence of a rollout's present attempt.
+func documentFrom(body []byte, wr *v1alpha1.WeightedRollout) (*live.Document, error) {
 	document := &live.Document{}
 	if err := json.Unmarshal(body, document); err != nil {
 		return nil, fmt.Errorf("the answer is no evidence: %w", err)
+	}
+	if document.Attempt != wr.Status.Attempt {
+		return nil, fmt.Errorf("it is about attempt %d", document.Attempt)
 	}
 	return document, nil
 }

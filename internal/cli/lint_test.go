@@ -1,0 +1,136 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weightedrollout/weightedrollout/internal/cli"
+)
+
+const (
+	badRollouts = `apiVersion: v1
+kind: ConfigMap
+metadata: {name: other}
+---
+apiVersion: weightedrollout.dev/v1alpha1
+kind: WeightedRollout
+metadata: {name: a, namespace: one}
+spec:
+  revision: "1"
+  routes: [{name: a}]
+  stable: {service: s, port: 80}
+  canary: {service: s, port: 80}
+  plan: {stages: [{weight: 10, soak: 1s}, {weight: 5}]}
+  nonsense: true
+---
+apiVersion: weightedrollout.dev/v1alpha1
+kind: WeightedRollout
+metadata: {name: a, namespace: two}
+spec:
+  revision: "1"
+  revision: "2"
+  routes: [{name: a}]
+  stable: {service: s, port: 80}
+  canary: {service: c, port: 80}
+  health: {preset: Traefik, errorRate: {maxPercent: 1}}
+`
+	listed = `{"apiVersion": "v1", "kind": "List", "items": [
+  {"apiVersion": "weightedrollout.dev/v1alpha1", "kind": "WeightedRollout", "metadata": {"name": "b"}, "spec": {"mode": "Sometimes"}},
+  {"apiVersion": "v1", "kind": "ConfigMap"}]}`
+	newerVersion = "apiVersion: weightedrollout.dev/v9\nkind: WeightedRollout\nmetadata: {name: c}\n"
+)
+
+// TestLint: every problem is told with its file, document, field and cure.
+func TestLint(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for name, text := range map[string]string{"bad.yaml": badRollouts, "list.json": listed, "newer.yaml": newerVersion, "none.yaml": "kind: Service\n", "broken.yaml": "a: [", "empty.yaml": ""} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := run(t, "", "lint", "-f", "bad.yaml", "-f", "list.json", "-f", "newer.yaml", "-f", "none.yaml", "-f", "broken.yaml", "-f", "empty.yaml", "-o", "json")
+	if r.code != 1 {
+		t.Errorf("exit code %d: %s", r.code, r.errOut)
+	}
+	var found cli.Lint
+	decodeJSON(t, r.out, &found)
+	if found.Rollouts != 4 || found.Errors+found.Warnings != len(found.Remarks) {
+		t.Errorf("%d rollouts, %d errors, %d warnings, %d remarks", found.Rollouts, found.Errors, found.Warnings, len(found.Remarks))
+	}
+	for _, want := range []struct {
+		file     string
+		document int
+		object   string
+		says     string
+	}{
+		{"bad.yaml", 2, "a", `unknown field "spec.nonsense": remove it or correct its name`},
+		{"bad.yaml", 2, "a", "spec.health is required"},
+		{"bad.yaml", 2, "a", "name the same Service and port"},
+		{"bad.yaml", 2, "a", "must rise strictly"},
+		{"bad.yaml", 3, "a", `leave it once`},
+		{"list.json", 1, "b", "spec.mode"},
+		{"newer.yaml", 1, "c", "this program knows only apiVersion"},
+		{"none.yaml", 0, "", "holds no WeightedRollout"},
+		{"broken.yaml", 0, "", "YAML"},
+		{"empty.yaml", 0, "", "holds no WeightedRollout"},
+	} {
+		ok := false
+		for _, got := range found.Remarks {
+			ok = ok || got.File == want.file && got.Document == want.document && got.Object == want.object && got.Severity == "error" && strings.Contains(got.Message, want.says)
+		}
+		if !ok {
+			t.Errorf("nothing is said of %+v:\n%s", want, r.out)
+		}
+	}
+}
+
+func TestLintPasses(t *testing.T) {
+	r := succeed(t, "lint", "-f", "../../config/samples/first.yaml", "-f", defaultPlan)
+	if !strings.Contains(r.out, "2 WeightedRollouts checked: 0 errors") {
+		t.Errorf("it says %q", r.out)
+	}
+	text, err := os.ReadFile(defaultPlan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := run(t, string(text), "lint", "-f", "-"); r.code != 0 || !strings.Contains(r.out, "1 WeightedRollout checked") {
+		t.Errorf("of standard input it says %q, %q", r.out, r.errOut)
+	}
+}
+
+// TestLintWarns: what plan warns of, lint does too; with --strict it fails. What keeps a
+// rollout from starting at all is an error.
+func TestLintWarns(t *testing.T) {
+	plan := succeed(t, "plan", "-f", doubtfulPlan, "--rps", "2")
+	warnings := strings.Count(plan.errOut, "Warning: ") - 1
+	r := run(t, "", "lint", "-f", doubtfulPlan, "--rps", "2")
+	if r.code != 1 || warnings < 5 || strings.Count(r.out, ": warning\n") != warnings || strings.Count(r.out, "it never starts: WeightResolution") != 1 || !strings.Contains(r.out, "document 1, WeightedRollout ") {
+		t.Errorf("plan has %d warnings beside the one that keeps it from starting, lint says\n%s", warnings, r.out)
+	}
+	const observed = "../../config/samples/observe.yaml"
+	if r := succeed(t, "lint", "-f", observed); !strings.Contains(r.out, "0 errors, 1 warning") {
+		t.Errorf("it says\n%s", r.out)
+	}
+	if r := run(t, "", "lint", "-f", observed, "--strict"); r.code != 1 || r.errOut != "" {
+		t.Errorf("strictly, the exit code is %d, %q", r.code, r.errOut)
+	}
+}
+
+func TestLintErrors(t *testing.T) {
+	for name, test := range map[string]struct {
+		args []string
+		says string
+	}{
+		"no file":      {nil, "name the files to check with -f"},
+		"missing file": {[]string{"-f", "/nonexistent"}, "open /nonexistent"},
+		"no traffic":   {[]string{"-f", defaultPlan, "--rps", "-1"}, "--rps -1 is out of range"},
+		"a format":     {[]string{"-f", defaultPlan, "-o", "xml"}, "there is no output format"},
+	} {
+		if r := run(t, "", append([]string{"lint"}, test.args...)...); r.code != 1 || !strings.Contains(r.errOut, test.says) {
+			t.Errorf("%s: exit code %d, %q", name, r.code, r.errOut)
+		}
+	}
+}

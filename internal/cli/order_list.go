@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+)
+
+// order is what a person can tell the controller to do with a rollout.
+type order struct {
+	verb, short, long string
+	// grave says that it is asked back before it is given, and edits that it changes the
+	// spec.
+	grave, edits bool
+	// refusal says why it makes no sense now; empty: it does.
+	refusal func(*v1alpha1.WeightedRollout) string
+	// effect says what will happen.
+	effect func(*v1alpha1.WeightedRollout) string
+	// write says what to write; id is that of the command, where it is one.
+	write func(wr *v1alpha1.WeightedRollout, id string) edit
+	// taken says what came of it; ok is false as long as the controller has not taken it.
+	// given is the object as it was written.
+	taken func(wr, given *v1alpha1.WeightedRollout, id string) (r result, ok bool)
+}
+
+// edit is what an order changes in a rollout.
+type edit struct {
+	annotation, value string // none if empty
+	paused            *bool
+}
+
+// result is what came of an order.
+type result struct {
+	accepted bool
+	says     string
+}
+
+// orders lists all of them, in the order of the help.
+func orders() []order {
+	return []order{
+		{
+			verb: "pause", short: "Hold the canary's share where it is", edits: true,
+			long:    "Hold the canary's share where it is, by spec.paused. A breach of health still rolls back.\nWhere the rollout comes from git, set the field there as well: otherwise it is set back.",
+			refusal: refusePause, effect: func(wr *v1alpha1.WeightedRollout) string {
+				if !underWay(wr) {
+					return "nothing is under way; the next attempt is held from its start"
+				}
+				return fmt.Sprintf("the canary stays at %s percent; a breach still rolls back", desiredShare(wr))
+			},
+			write: func(*v1alpha1.WeightedRollout, string) edit { return edit{paused: new(true)} }, taken: pausedTaken,
+		},
+		{
+			verb: "resume", short: "Go on after a pause", edits: true,
+			long:    "Go on after a pause: of spec.paused, of onUnhealthy.action Pause, or since another writer\nkept changing the weights.",
+			refusal: refuseResume, effect: func(wr *v1alpha1.WeightedRollout) string {
+				if mustResume(wr) {
+					return fmt.Sprintf("attempt %d goes on from %s percent; soak and evidence start again", wr.Status.Attempt, desiredShare(wr))
+				}
+				return fmt.Sprintf("attempt %d goes on from %s percent", wr.Status.Attempt, desiredShare(wr))
+			},
+			write: writeResume, taken: resumeTaken,
+		},
+		{
+			verb: "approve", short: "Let a stage with approval Required end",
+			long:    "Let a stage with approval Required end, once its soak is over and its gate passes. It may be\ngiven before it is asked for, in the stage itself.",
+			refusal: refuseApprove, effect: func(wr *v1alpha1.WeightedRollout) string {
+				return fmt.Sprintf("stage %s of attempt %d may end, once its soak is over and its gate passes", positionOf(wr), wr.Status.Attempt)
+			},
+			write: command(v1alpha1.VerbApprove), taken: commandTaken,
+		},
+		{
+			verb: "promote", short: "End all soaks and approvals of this attempt", grave: true,
+			long:    "End the soaks, approvals and waits for a window of this attempt. The ramp and every gate\nstay: without evidence nothing is raised. It overrules a pause that is there already.",
+			refusal: refusePromote, effect: func(wr *v1alpha1.WeightedRollout) string {
+				return fmt.Sprintf("attempt %d of revision %q goes to 100 percent as fast as ramp and gates allow, without soaks, approvals and windows", wr.Status.Attempt, wr.Status.Revision)
+			},
+			write: command(v1alpha1.VerbPromote), taken: commandTaken,
+		},
+		{
+			verb: "abort", short: "Roll back at once", grave: true,
+			long:    "Roll back at once, whatever the numbers say. It is final until the revision changes or you\nsay retry.",
+			refusal: refuseAbort, effect: func(wr *v1alpha1.WeightedRollout) string {
+				return fmt.Sprintf("attempt %d of revision %q is rolled back from %s percent: stable gets all traffic, until the revision changes or you say retry", wr.Status.Attempt, wr.Status.Revision, desiredShare(wr))
+			},
+			write: func(wr *v1alpha1.WeightedRollout, _ string) edit {
+				return edit{annotation: v1alpha1.AbortAnnotation, value: strconv.FormatInt(wr.Status.Attempt, 10)}
+			},
+			taken: abortTaken,
+		},
+		{
+			verb: "retry", short: "Start a rolled back revision again",
+			long:    "Start a rolled back revision again, from 0 percent and the first stage. It is also the answer\nto AdoptionAmbiguous and InvalidStatus.",
+			refusal: refuseRetry, effect: func(wr *v1alpha1.WeightedRollout) string {
+				return fmt.Sprintf("a new attempt starts at 0 percent, after attempt %d", wr.Status.Attempt)
+			},
+			write: command(v1alpha1.VerbRetry), taken: commandTaken,
+		},
+		{
+			verb: "skip", short: "End the soak, approval or window of the present stage",
+			long:    "End the soak, the approval and the wait for a window of the present stage. The ramp and its\ngate stay.",
+			refusal: refuseSkip, effect: func(wr *v1alpha1.WeightedRollout) string {
+				return fmt.Sprintf("stage %s of attempt %d ends as soon as its gate passes", positionOf(wr), wr.Status.Attempt)
+			},
+			write: command(v1alpha1.VerbSkip), taken: commandTaken,
+		},
+		{
+			verb: "finish", short: "Return the traffic to stable, which runs the promoted version", grave: true,
+			long:    "Return the traffic to stable, which must run the promoted version by now: by the ramp's limits\nand on evidence.",
+			refusal: refuseFinish, effect: func(wr *v1alpha1.WeightedRollout) string {
+				return fmt.Sprintf("the traffic returns to stable step by step: be sure that it runs revision %q", revisionOf(wr))
+			},
+			write: command(v1alpha1.VerbFinish), taken: commandTaken,
+		},
+	}
+}
+
+// revisionOf is the revision under test, or the one that the spec names.
+func revisionOf(wr *v1alpha1.WeightedRollout) string {
+	if wr.Status.Revision != "" {
+		return wr.Status.Revision
+	}
+	return wr.Spec.Revision
+}
+
+func positionOf(wr *v1alpha1.WeightedRollout) string {
+	if s := wr.Status.Stage; s != nil && s.Position != "" {
+		return s.Position
+	}
+	return "?"
+}
+
+// command writes a command for the present attempt and stage.
+func command(verb v1alpha1.Verb) func(*v1alpha1.WeightedRollout, string) edit {
+	return func(wr *v1alpha1.WeightedRollout, id string) edit {
+		c := v1alpha1.Command{ID: id, Verb: verb, Attempt: wr.Status.Attempt}
+		if s := wr.Status.Stage; s != nil && (verb == v1alpha1.VerbApprove || verb == v1alpha1.VerbSkip) {
+			c.Stage = new(s.Index)
+		}
+		return edit{annotation: v1alpha1.CommandAnnotation, value: jsonText(c)}
+	}
+}
+
+func writeResume(wr *v1alpha1.WeightedRollout, id string) edit {
+	var e edit
+	if mustResume(wr) {
+		e = command(v1alpha1.VerbResume)(wr, id)
+	}
+	if wr.Spec.Paused {
+		e.paused = new(false)
+	}
+	return e
+}
+
+// commandTaken looks for the command in the status.
+func commandTaken(wr, _ *v1alpha1.WeightedRollout, id string) (result, bool) {
+	c := wr.Status.Command
+	if c == nil || c.ID != id {
+		return result{}, false
+	}
+	if !c.Accepted {
+		return result{false, "the controller has ignored it: " + c.Message}, true
+	}
+	return result{true, "the controller has taken it; now: " + changeLine(wr, statusVerdict(wr))}, true
+}
+
+// pausedTaken looks for the condition.
+func pausedTaken(wr, given *v1alpha1.WeightedRollout, _ string) (result, bool) {
+	if wr.Status.ObservedGeneration < given.Generation {
+		return result{}, false
+	}
+	return result{true, "the controller has taken it; now: " + changeLine(wr, statusVerdict(wr))}, true
+}
+
+func resumeTaken(wr, given *v1alpha1.WeightedRollout, id string) (result, bool) {
+	if mustResume(given) {
+		return commandTaken(wr, given, id)
+	}
+	return pausedTaken(wr, given, id)
+}
+
+// abortTaken looks for the end of the attempt.
+func abortTaken(wr, given *v1alpha1.WeightedRollout, _ string) (result, bool) {
+	st := &wr.Status
+	switch {
+	case st.Attempt != given.Status.Attempt:
+		return result{false, fmt.Sprintf("attempt %d has ended by itself before: this is attempt %d", given.Status.Attempt, st.Attempt)}, true
+	case st.Outcome == v1alpha1.OutcomeRolledBack:
+		return result{true, "rolled back: " + reasoned(st.OutcomeReason, st.OutcomeMessage)}, true
+	case !unended(st.Outcome):
+		return result{false, "the attempt has ended before: " + string(st.Outcome)}, true
+	}
+	return result{}, false
+}
+
+// stalledOn is the reason for which a rollout is Stalled, or empty.
+func stalledOn(wr *v1alpha1.WeightedRollout) string {
+	c := meta.FindStatusCondition(wr.Status.Conditions, v1alpha1.ConditionStalled)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return ""
+	}
+	return c.Reason
+}
+
+// orderPatience is how long the controller is waited for, unless told otherwise.
+const orderPatience = 30 * time.Second

@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+)
+
+// TestRefusals: which orders make sense when. What is not listed is refused with a
+// reason.
+func TestRefusals(t *testing.T) {
+	type wr = v1alpha1.WeightedRollout
+	stall := func(r *wr, reason string) {
+		r.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: reason}}
+	}
+	progressing := func(r *wr) {
+		r.Status.Attempt, r.Status.Outcome, r.Status.Stage = 1, v1alpha1.OutcomeInProgress, &v1alpha1.StageStatus{Index: 0, Position: "1/2"}
+	}
+	promoted := func(share v1alpha1.Percent) func(*wr) {
+		return func(r *wr) {
+			r.Status.Attempt, r.Status.Outcome, r.Status.Share.Desired = 1, v1alpha1.OutcomePromoted, &share
+		}
+	}
+	for name, test := range map[string]struct {
+		state func(*wr)
+		makes string // the orders that make sense
+	}{
+		"no attempt yet":       {func(*wr) {}, "pause"},
+		"under way":            {progressing, "pause promote abort skip"},
+		"under way and paused": {func(r *wr) { progressing(r); r.Spec.Paused = true }, "resume promote abort skip"},
+		"with approval":        {func(r *wr) { progressing(r); r.Spec.Plan.Stages[0].Approval = v1alpha1.ApprovalRequired }, "pause approve promote abort skip"},
+		"approved": {func(r *wr) {
+			progressing(r)
+			r.Spec.Plan.Stages[0].Approval = v1alpha1.ApprovalRequired
+			r.Status.Stage.Approved = true
+		}, "pause promote abort skip"},
+		"skipped":                  {func(r *wr) { progressing(r); r.Status.Stage.Skipped = true }, "pause promote abort"},
+		"promote said":             {func(r *wr) { progressing(r); r.Status.Promote = true }, "pause abort"},
+		"promote, and then paused": {func(r *wr) { progressing(r); r.Status.Promote, r.Spec.Paused = true, true }, "resume promote abort"},
+		"the implied last stage":   {func(r *wr) { progressing(r); r.Status.Stage.Index = 1 }, "pause promote abort skip"},
+		"a stage that is none":     {func(r *wr) { progressing(r); r.Status.Stage.Index = -5 }, "pause promote abort skip"},
+		"no stage on record":       {func(r *wr) { progressing(r); r.Status.Stage = nil }, "pause promote abort"},
+		"stopped":                  {func(r *wr) { progressing(r); r.Status.Pause = &v1alpha1.PauseStatus{} }, "pause resume promote abort skip"},
+		"contended":                {func(r *wr) { progressing(r); stall(r, v1alpha1.ReasonWeightContention) }, "pause resume promote abort skip"},
+		"promoted":                 {promoted("100"), "pause abort finish"},
+		"promoted, at 60":          {promoted("60"), "pause abort"},
+		"returning":                {func(r *wr) { promoted("60")(r); r.Status.Outcome = v1alpha1.OutcomeReturning }, "pause abort"},
+		"completed":                {func(r *wr) { r.Status.Outcome = v1alpha1.OutcomeCompleted }, "pause"},
+		"rolled back":              {func(r *wr) { r.Status.Outcome = v1alpha1.OutcomeRolledBack }, "pause retry"},
+		"stable runs it":           {func(r *wr) { r.Status.Outcome = v1alpha1.OutcomeSuperseded }, "pause"},
+		"adoption":                 {func(r *wr) { stall(r, v1alpha1.ReasonAdoptionAmbiguous) }, "pause retry finish"},
+		"a broken record":          {func(r *wr) { r.Status.Attempt = 1; stall(r, v1alpha1.ReasonInvalidStatus) }, "pause retry"},
+		"another owner":            {func(r *wr) { progressing(r); stall(r, v1alpha1.ReasonRouteConflict) }, "pause"},
+		"observed only":            {func(r *wr) { progressing(r); r.Spec.Mode = v1alpha1.ModeObserve }, "pause"},
+		"being deleted":            {func(r *wr) { progressing(r); r.DeletionTimestamp = &metav1.Time{} }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rollout := planned("", 0, "50")
+			rollout.Status = v1alpha1.WeightedRolloutStatus{}
+			test.state(rollout)
+			makes := strings.Fields(test.makes)
+			for _, o := range orders() {
+				why := o.refusal(rollout)
+				if sense := slices.Contains(makes, o.verb); sense != (why == "") {
+					t.Errorf("%s: refused with %q, want sense %t", o.verb, why, sense)
+				}
+				if o.effect(rollout) == "" {
+					t.Errorf("%s does not say what it does", o.verb)
+				}
+			}
+		})
+	}
+}
+
+// TestConfirm: a grave order is given only to whoever says yes.
+func TestConfirm(t *testing.T) {
+	for answer, agreed := range map[string]bool{"y\n": true, "YES\n": true, " yes ": true, "n\n": false, "\n": false, "": false, "maybe\n": false} {
+		var errOut bytes.Buffer
+		o := &OrderOptions{
+			IOStreams: genericiooptions.IOStreams{In: strings.NewReader(answer), ErrOut: &errOut},
+			order:     order{verb: "abort", grave: true}, terminal: func() bool { return true },
+		}
+		if err := o.confirm(); (err == nil) != agreed || !strings.Contains(errOut.String(), "[y/N]") {
+			t.Errorf("%q: %v, asked %q", answer, err, errOut.String())
+		}
+	}
+}
