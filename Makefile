@@ -72,8 +72,8 @@ test-e2e: gcc ## Run the end-to-end tests only: real API server, gateway and Pro
 	@$(GOTEST) $(HEAVY) ./test/e2e/... | $(SUMMARY)
 
 .PHONY: e2e-cluster
-e2e-cluster: ## Run the tests on a real cluster: one that is started here (root, containerd), or KUBECONFIG=file.
-	@$(if $(filter command,$(firstword $(origin KUBECONFIG))),WEIGHTEDROLLOUT_E2E_KUBECONFIG="$(abspath $(KUBECONFIG))") hack/e2e-cluster.sh
+e2e-cluster: ## Run the tests on a real cluster, started here (root, containerd): RUN=TestCluster/Upgrade for one of them.
+	@hack/e2e-cluster.sh $(if $(RUN),-run '$(RUN)')
 
 .PHONY: test-long
 test-long: gcc ## Run the tests that depend on chance WEIGHTEDROLLOUT_REPEAT (20) times, each with another seed.

@@ -79,23 +79,18 @@ type Bed struct {
 	// Prometheus is nil unless it was asked for.
 	Prometheus *Prometheus
 
-	options  Options
-	paths    modulePaths
-	access   *access
-	network  *network
-	launcher *launcher
-	ownDir   bool
-	began    time.Time
+	options Options
+	paths   modulePaths
+	access  *access
+	network *network
+	ownDir  bool
+	began   time.Time
 
-	failed context.Context
-	fail   context.CancelCauseFunc
+	*supervisor
 
-	mu        sync.Mutex
-	processes []*Process
-	played    []func() // each ends a part that the bed plays itself
-	stopping  bool
-	stopOnce  sync.Once
-	stopErr   error
+	played   []func() // each ends a part that the bed plays itself
+	stopOnce sync.Once
+	stopErr  error
 }
 
 // Start brings a bed up. ctx bounds the start only; Stop ends the bed. Whatever
@@ -137,14 +132,12 @@ func newBed(ctx context.Context, options Options) (*Bed, error) {
 	if bed.Dir, err = filepath.Abs(bed.Dir); err != nil {
 		return nil, fmt.Errorf("finding the bed's directory: %w", err)
 	}
-	if err := os.MkdirAll(filepath.Join(bed.Dir, "logs"), 0o755); err != nil {
-		return nil, fmt.Errorf("making the log directory: %w", err)
-	}
 	if bed.network, err = reserveNetwork(ctx); err != nil {
 		return nil, err
 	}
-	bed.failed, bed.fail = context.WithCancelCause(context.Background())
-	bed.launcher = newLauncher()
+	if bed.supervisor, err = newSupervisor(bed.Dir); err != nil {
+		return nil, errors.Join(err, bed.network.release())
+	}
 	return bed, nil
 }
 
@@ -205,25 +198,6 @@ func (b *Bed) report(component string, took time.Duration) {
 	}
 }
 
-// Context returns a context that is also cancelled, with the reason as its
-// cause, when a process of the bed ends without having been told to.
-func (b *Bed) Context(parent context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(parent)
-	release := context.AfterFunc(b.failed, func() { cancel(context.Cause(b.failed)) })
-	return ctx, func() {
-		release()
-		cancel(context.Canceled)
-	}
-}
-
-// Err says which process ended without having been told to, if one did.
-func (b *Bed) Err() error {
-	if b.failed.Err() == nil {
-		return nil
-	}
-	return context.Cause(b.failed)
-}
-
 // Keep leaves the bed's directory in place when the bed stops.
 func (b *Bed) Keep() {
 	b.mu.Lock()
@@ -241,19 +215,14 @@ func (b *Bed) Stop() error {
 func (b *Bed) stop() error {
 	b.mu.Lock()
 	b.stopping = true
-	processes, played := slices.Clone(b.processes), slices.Clone(b.played)
+	played := slices.Clone(b.played)
 	keep := b.options.KeepDir || b.Err() != nil
 	b.mu.Unlock()
 
 	for _, end := range slices.Backward(played) {
 		end()
 	}
-	var errs []error
-	for _, p := range slices.Backward(processes) {
-		errs = append(errs, p.Stop())
-	}
-	b.launcher.close()
-	errs = append(errs, b.network.release())
+	errs := []error{b.end(), b.network.release()}
 	if b.ownDir && !keep {
 		if err := os.RemoveAll(b.Dir); err != nil {
 			errs = append(errs, fmt.Errorf("removing the bed's directory: %w", err))
@@ -261,9 +230,6 @@ func (b *Bed) stop() error {
 	}
 	return errors.Join(errs...)
 }
-
-// LogDir holds one log per process.
-func (b *Bed) LogDir() string { return filepath.Join(b.Dir, "logs") }
 
 // checkBinaries looks for everything that Start will need, before anything runs.
 func (b *Bed) checkBinaries() error {

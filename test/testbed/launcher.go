@@ -43,9 +43,12 @@ func (l *launcher) run(ready chan<- struct{}) {
 	}
 }
 
-// start starts a command. It must not be called after close.
+// start starts a command, as childAttributes says unless it has attributes of its own.
+// It must not be called after close.
 func (l *launcher) start(cmd *exec.Cmd) error {
-	cmd.SysProcAttr = childAttributes()
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = childAttributes(false)
+	}
 	started := make(chan error, 1)
 	l.jobs <- func() { started <- cmd.Start() }
 	return <-started

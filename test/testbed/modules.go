@@ -53,3 +53,10 @@ func (m modulePaths) crdDirs() []string {
 		filepath.Join(m.self, "config", "crd", "bases"),
 	}
 }
+
+// ModuleDirs returns the folders of this module's source and of the Gateway API's, in
+// the version that go.mod names.
+func ModuleDirs(ctx context.Context) (self, gatewayAPI string, err error) {
+	paths, err := findModules(ctx)
+	return paths.self, paths.gatewayAPI, err
+}

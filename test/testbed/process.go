@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -34,6 +33,8 @@ type command struct {
 	grace time.Duration
 	// ready is asked until it gives no error. It may be nil.
 	ready func(context.Context) error
+	// apart gives the process namespaces of its own: see Command.Apart.
+	apart bool
 }
 
 // Process is a running child, or one that has ended.
@@ -70,58 +71,6 @@ func (e *ExitError) Error() string {
 
 // Unwrap returns the state that the process ended with.
 func (e *ExitError) Unwrap() error { return e.Err }
-
-// start starts a process and waits until it is ready.
-func (b *Bed) start(ctx context.Context, c command) (*Process, error) {
-	p, err := b.launch(c)
-	if err != nil {
-		return nil, err
-	}
-	if err := p.waitReady(ctx, c.ready); err != nil {
-		return nil, errors.Join(err, p.Kill())
-	}
-	// From here on an end that nobody asked for is a failure of the bed.
-	go func() {
-		<-p.done
-		if !p.expected.Load() {
-			b.fail(p.exitError())
-		}
-	}()
-	return p, nil
-}
-
-func (b *Bed) launch(c command) (*Process, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.stopping {
-		return nil, fmt.Errorf("starting %s: the bed has been stopped", c.name)
-	}
-	workDir := filepath.Join(b.Dir, "work", c.name)
-	if err := os.MkdirAll(workDir, 0o755); err != nil {
-		return nil, fmt.Errorf("making a directory for %s: %w", c.name, err)
-	}
-	p := &Process{
-		Name: c.name, LogPath: filepath.Join(b.LogDir(), c.name+".log"),
-		grace: c.grace, done: make(chan struct{}),
-	}
-	log, err := os.OpenFile(p.LogPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("opening the log of %s: %w", c.name, err)
-	}
-	defer log.Close() // the child has its own descriptor
-	// It outlives the context that bounds its start.
-	p.cmd = exec.CommandContext(context.Background(), c.binary, c.args...)
-	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = workDir, log, log
-	if err := b.launcher.start(p.cmd); err != nil {
-		return nil, fmt.Errorf("starting %s: %w", c.name, err)
-	}
-	go func() {
-		p.err = p.cmd.Wait()
-		close(p.done)
-	}()
-	b.processes = append(b.processes, p)
-	return p, nil
-}
 
 func (p *Process) waitReady(ctx context.Context, ready func(context.Context) error) error {
 	if ready == nil {

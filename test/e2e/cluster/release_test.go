@@ -1,0 +1,65 @@
+package cluster
+
+import (
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+)
+
+// testUpgrade upgrades the release in the middle of a rollout: both replicas are replaced
+// and the rollout goes on.
+func testUpgrade(t *testing.T) {
+	s := newShop(t, plan{Namespace: "upgrade", Stages: []int{10, 40, 70}, Soak: "5s", MinIncrease: 10, MaxIncrease: 10}, 60)
+	before := managers(t)
+	s.begin()
+	s.reaches(20)
+	s.say("helm upgrade at %d percent", s.last())
+	t.Log(helm(t, "upgrade", release, chart(), "--namespace="+systemNamespace,
+		"--reset-then-reuse-values", "--set=podAnnotations.example\\.com/upgraded=yes", "--wait", "--timeout=5m"))
+	s.say("helm upgrade is done at %d percent", s.last())
+	for _, now := range managers(t) {
+		for _, then := range before {
+			if now.Name == then.Name {
+				t.Errorf("pod %s has not been replaced", now.Name)
+			}
+		}
+	}
+	s.wants(0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
+	s.wantPhase(v1alpha1.PhasePromoted)
+	s.wantNoServerError()
+}
+
+// testUninstall takes the product away in the middle of a rollout: stable has all the
+// traffic afterwards, and the rollouts are still there, but nothing waits for anybody.
+func testUninstall(t *testing.T) {
+	s := newShop(t, plan{Namespace: "uninstall", Stages: []int{10, 50}, Soak: "1h", MinIncrease: 10, MaxIncrease: 20}, 60)
+	s.begin()
+	s.reaches(10)
+	s.say("helm uninstall at %d percent", s.last())
+	t.Log(helm(t, "uninstall", release, "--namespace="+systemNamespace, "--wait", "--timeout=5m"))
+	route := &gatewayv1.HTTPRoute{}
+	key := client.ObjectKey{Namespace: s.namespace, Name: "checkout"}
+	must(t, cluster.Client.Get(t.Context(), key, route), "read the route")
+	backends := route.Spec.Rules[0].BackendRefs
+	s.say("after the uninstallation: stable %d, canary %d", *backends[0].Weight, *backends[1].Weight)
+	if *backends[0].Weight != 100 || *backends[1].Weight != 0 {
+		t.Errorf("the route has the weights %d and %d, want 100 and 0", *backends[0].Weight, *backends[1].Weight)
+	}
+	if left := managers(t); len(left) > 0 {
+		t.Errorf("%d pods of the controller are left", len(left))
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	must(t, cluster.Client.Get(t.Context(), client.ObjectKey{Name: "weightedrollouts.weightedrollout.dev"}, crd), "read the CRD")
+	wr := &v1alpha1.WeightedRollout{}
+	must(t, cluster.Client.Get(t.Context(), key, wr), "read the rollout")
+	if len(wr.Finalizers) > 0 {
+		t.Errorf("the rollout waits for somebody who is gone: finalizers %v", wr.Finalizers)
+	}
+	s.wantNoServerError()
+	kubectl(t, "delete", "namespace", s.namespace, "--timeout=2m")
+	wantNoDenial(t, standDownAccount)
+}
