@@ -34,7 +34,7 @@ func run(args []string) error {
 	if len(args) != 2 {
 		return errors.New("usage: apidoc CRD.yaml REFERENCE.md")
 	}
-	text, err := os.ReadFile(args[0])
+	text, err := os.ReadFile(args[0]) //nolint:gosec // the file that the user names
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ type page struct{ strings.Builder }
 // object writes a table of an object's fields, its rules, and the objects in it.
 func (p *page) object(path string, s *apiextensionsv1.JSONSchemaProps) {
 	fmt.Fprintf(p, "\n## %s\n\n%s\n\n", path, oneLine(s.Description))
-	p.WriteString("| field | type | default | limits | |\n|---|---|---|---|---|\n")
+	fmt.Fprint(p, "| field | type | default | limits | |\n|---|---|---|---|---|\n")
 	names := slices.Sorted(maps.Keys(s.Properties))
 	for _, name := range names {
 		f := s.Properties[name]
@@ -86,7 +86,7 @@ func (p *page) object(path string, s *apiextensionsv1.JSONSchemaProps) {
 	}
 	for i, r := range s.XValidations {
 		if i == 0 {
-			p.WriteString("\nRules of the whole:\n\n")
+			fmt.Fprint(p, "\nRules of the whole:\n\n")
 		}
 		fmt.Fprintf(p, "- %s\n", oneLine(cmp.Or(r.Message, r.Rule)))
 	}

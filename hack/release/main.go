@@ -96,7 +96,7 @@ func (r *release) make(ctx context.Context) error {
 	if err := os.RemoveAll(r.out); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(r.out, 0o755); err != nil {
+	if err := os.MkdirAll(r.out, 0o755); err != nil { //nolint:gosec // it is to be read by all
 		return err
 	}
 	work, err := os.MkdirTemp("", "release-")

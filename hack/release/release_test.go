@@ -207,7 +207,7 @@ func unpack(t *testing.T, path string) (string, os.FileMode) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(text), os.FileMode(h.Mode) //nolint:gosec // what was written
+	return string(text), os.FileMode(h.Mode)
 }
 
 func TestReleaseFails(t *testing.T) {
