@@ -75,6 +75,12 @@ test-e2e: gcc ## Run the end-to-end tests only: real API server, gateway and Pro
 e2e-cluster: ## Run the tests on a real cluster, started here (root, containerd): RUN=TestCluster/Upgrade for one of them.
 	@hack/e2e-cluster.sh $(if $(RUN),-run '$(RUN)')
 
+.PHONY: test-browser
+test-browser: ## Check the dashboard in Chromium: needs node, npm and chromium.
+	@$(BUILD) etcd kube-apiserver
+	@npm ci --prefix hack/screenshots --no-audit --no-fund
+	@$(TEST_ENV) WEIGHTEDROLLOUT_BROWSER=1 go test -count=1 -v ./test/e2e/dashboard
+
 .PHONY: test-long
 test-long: gcc ## Run the tests that depend on chance WEIGHTEDROLLOUT_REPEAT (20) times, each with another seed.
 	@$(BUILD) $(TOOLS) manager testsummary
@@ -143,6 +149,12 @@ lint: ## Run golangci-lint, and shellcheck where it is installed.
 verify: ## Fail if something that is generated or formatted is not up to date.
 	@$(BUILD) controller-gen golangci-lint kubectl
 	@KUBECTL="$(KUBECTL)" hack/verify.sh
+
+.PHONY: screenshots
+screenshots: ## Take the pictures in docs/images from a real run: needs node, npm, chromium and script.
+	@$(BUILD) $(TOOLS) manager demo kubectl-weightedrollout
+	@npm ci --prefix hack/screenshots --no-audit --no-fund
+	@WEIGHTEDROLLOUT_BIN="$(BIN)" node hack/screenshots/real.mjs docs/images
 
 ##@ Release it
 

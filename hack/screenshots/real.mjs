@@ -1,5 +1,6 @@
 // Takes the pictures of docs/images from a real run: the demo's API server, gateway,
-// Prometheus and controller, a rollout under way, and the dashboard in Chromium.
+// Prometheus and controller, a rollout under way, the dashboard in Chromium, and
+// watch in a terminal.
 //
 //   node real.mjs FOLDER
 //
@@ -10,6 +11,7 @@ import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { launch, open, poll } from "./browser.mjs";
+import { picture, screen } from "./terminal.mjs";
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
 const bin = process.env.WEIGHTEDROLLOUT_BIN ?? join(root, "bin");
@@ -85,7 +87,11 @@ try {
   if (patched.status !== 0) throw new Error(patched.stderr);
   browser = await launch(executable);
   await pictures(browser, address);
-  console.log(`screenshots: ${folder}/dashboard-{light,dark,narrow}.png`);
+  const watch = `${join(bin, "kubectl-weightedrollout")} watch checkout -n shop --kubeconfig ${kubeconfig} --evidence ${evidence} --token-file ${join(secrets, "token")} --insecure-skip-tls-verify`;
+  for (const [name, columns, rows] of [["watch", 80, 24], ["watch-narrow", 44, 24]]) {
+    await picture(browser, await screen(watch, { columns, rows, milliseconds: 6000 }), join(folder, `${name}.png`));
+  }
+  console.log(`screenshots: ${folder}/{dashboard-light,dashboard-dark,dashboard-narrow,watch,watch-narrow}.png`);
 } finally {
   await browser?.close();
   await end(dashboard);
