@@ -65,12 +65,13 @@ func (o *notifyOptions) sender(counters *metrics.Counters) (*notify.Sender, erro
 	if err != nil {
 		return nil, fmt.Errorf("--notify-level: %w", err)
 	}
-	sender, err := notify.New(notify.Config{
+	sender := notify.New(notify.Config{
 		URLFile: o.urlFile, TokenFile: o.tokenFile, Payload: payload, Least: level,
 		Count: counters.Notification, Clock: clock.RealClock{}, Log: ctrl.Log.WithName("notify"),
 	})
-	if err != nil {
-		return nil, fmt.Errorf("--notify-url-file, --notify-bearer-token-file: %w", err)
+	if err := sender.Problem(); err != nil {
+		// That must not keep any rollout from being looked after.
+		ctrl.Log.Info("nobody can be told of transitions until this is put right", "problem", err.Error())
 	}
 	return sender, nil
 }

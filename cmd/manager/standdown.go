@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
@@ -54,6 +55,12 @@ func standDown(args []string, out, errOut io.Writer) int {
 	if fs.NArg() > 0 || o.delete && o.finalizers || o.timeout <= 0 {
 		_, _ = fmt.Fprintln(errOut, "error: stand-down takes flags only, either --delete or --finalizers, and a --timeout above 0")
 		return usageExitCode
+	}
+	for _, name := range splitNames(o.namespaces) {
+		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+			_, _ = fmt.Fprintf(errOut, "error: --namespaces: %q is no namespace: %s\n", name, problems[0])
+			return usageExitCode
+		}
 	}
 	if err := o.run(ctrl.SetupSignalHandler(), out); err != nil {
 		_, _ = fmt.Fprintln(errOut, "error:", err)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -25,12 +26,16 @@ const (
 	// after the first; each further pause is twice as long as the one before.
 	attempts   = 6
 	firstPause = time.Second
+	// late is the age from which a notification says when it happened.
+	late = 30 * time.Second
 	// longestPause bounds what a receiver can ask for with Retry-After.
 	longestPause = time.Minute
 	// patience bounds one attempt.
 	patience = 10 * time.Second
-	// mostWaiting is how many notifications may wait for their turn.
-	mostWaiting = 1000
+	// mostWaiting is how many notifications of a kind may wait for their turn, and oldest
+	// how long: after that they are no news.
+	mostWaiting = 500
+	oldest      = 15 * time.Minute
 )
 
 // Config is what a Sender needs.
@@ -53,28 +58,30 @@ type Config struct {
 	Log logr.Logger
 }
 
-// Sender sends notifications, one after the other. It never keeps a rollout waiting: what
-// cannot be sent in time is dropped and counted.
+// Sender sends notifications: warnings one after the other, and the rest one after the other,
+// so that no warning waits behind good news. It never keeps a rollout waiting: what cannot be
+// sent in time is dropped and counted.
 type Sender struct {
-	cfg    Config
-	queue  chan Transition
-	client *http.Client
+	cfg            Config
+	warnings, rest chan Transition
+	client         *http.Client
 }
 
-// New returns a Sender, or an error that says what is wrong with the files.
-func New(cfg Config) (*Sender, error) {
-	s := &Sender{cfg: cfg, queue: make(chan Transition, mostWaiting), client: &http.Client{
+// New returns a Sender. What is wrong with its files shows when they are read: they may be
+// put right under it.
+func New(cfg Config) *Sender {
+	return &Sender{cfg: cfg, warnings: make(chan Transition, mostWaiting), rest: make(chan Transition, mostWaiting), client: &http.Client{
 		Timeout: patience,
 		// What is told goes to the address that was named, and to no other.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
-	if _, err := s.address(); err != nil {
-		return nil, err
-	}
-	if _, err := s.token(); err != nil {
-		return nil, err
-	}
-	return s, nil
+}
+
+// Problem says what is wrong with the files at the moment; nil if they can be used.
+func (s *Sender) Problem() error {
+	_, err := s.address()
+	_, tokenErr := s.token()
+	return errors.Join(err, tokenErr)
 }
 
 // NeedLeaderElection says that only the leader sends.
@@ -85,8 +92,12 @@ func (s *Sender) Announce(t Transition) {
 	if rank(t.Level) < rank(s.cfg.Least) {
 		return
 	}
+	queue := s.rest
+	if t.Level == LevelWarning {
+		queue = s.warnings
+	}
 	select {
-	case s.queue <- t:
+	case queue <- t:
 	default:
 		s.end(t, metrics.NotificationDropped, errors.New("too many notifications wait for their turn"))
 	}
@@ -116,12 +127,23 @@ func ParseLevel(name string) (Level, error) {
 
 // Start sends until the context ends. It returns nil.
 func (s *Sender) Start(ctx context.Context) error {
+	var workers sync.WaitGroup
+	for _, queue := range []chan Transition{s.warnings, s.rest} {
+		workers.Go(func() { s.work(ctx, queue) })
+	}
+	workers.Wait()
+	return nil
+}
+
+func (s *Sender) work(ctx context.Context, queue <-chan Transition) {
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
-		case t := <-s.queue:
-			if err := s.deliver(ctx, t); err != nil {
+			return
+		case t := <-queue:
+			if waited := s.cfg.Clock.Since(t.At); waited > oldest {
+				s.end(t, metrics.NotificationDropped, fmt.Errorf("it is %s old", waited.Round(time.Second)))
+			} else if err := s.deliver(ctx, t); err != nil {
 				s.end(t, metrics.NotificationFailed, err)
 			} else {
 				s.end(t, metrics.NotificationSent, nil)
@@ -140,15 +162,19 @@ func (s *Sender) end(t Transition, result string, err error) {
 
 // deliver tries until the receiver has taken it, or it is plain that it never will.
 func (s *Sender) deliver(ctx context.Context, t Transition) error {
-	body, err := s.cfg.Payload.body(t)
-	if err != nil {
-		return err
-	}
 	pause := firstPause
 	for tried := 1; ; tried++ {
+		t.Late = s.cfg.Clock.Since(t.At) > late
+		body, err := s.cfg.Payload.body(t)
+		if err != nil {
+			return err
+		}
 		wait, again, err := s.send(ctx, body)
 		if err == nil || !again || tried == attempts {
 			return err
+		}
+		if tried == 1 {
+			s.cfg.Log.Info("a notification is tried again", "rollout", t.Namespace+"/"+t.Name, "phase", t.Phase, "problem", err.Error())
 		}
 		timer := s.cfg.Clock.NewTimer(min(max(wait, pause), longestPause))
 		select {

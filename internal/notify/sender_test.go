@@ -80,7 +80,8 @@ func open(t *testing.T, handler http.Handler, change func(*notify.Config)) *offi
 	if change != nil {
 		change(&cfg)
 	}
-	if o.sender, err = notify.New(cfg); err != nil {
+	o.sender = notify.New(cfg)
+	if err := o.sender.Problem(); err != nil {
 		t.Fatal(err)
 	}
 	return o
@@ -198,19 +199,86 @@ func TestAddressIsSecret(t *testing.T) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if text := o.log.String(); strings.Count(text, "not sent") != 3 || strings.Contains(text, "s3cr3t") {
+	if text := o.log.String(); strings.Count(text, "not sent") != 3 || strings.Count(text, "tried again") != 2 || strings.Contains(text, "s3cr3t") {
 		t.Errorf("the log: %s", text)
+	}
+}
+
+// TestFilesAreMended: a Secret that is wrong at the start keeps nothing from starting, and
+// what is put right is used.
+func TestFilesAreMended(t *testing.T) {
+	r := &receiver{}
+	o := open(t, r, nil)
+	address, err := os.ReadFile(o.urlFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(o.urlFile); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.sender.Problem(); err == nil || strings.Contains(err.Error(), "s3cr3t") {
+		t.Error(err)
+	}
+	o.sender.Announce(rolledBack())
+	o.write(o.urlFile, string(address))
+	o.start()
+	if result, _ := o.result(); result != "sent" {
+		t.Error(result)
+	}
+}
+
+// TestOldNews: what waited for long says when it happened, and for too long is dropped.
+func TestOldNews(t *testing.T) {
+	for age, want := range map[time.Duration]string{
+		20 * time.Second: "RolledBack at 0 % (revision v2, attempt 1): error",
+		10 * time.Minute: "RolledBack at 0 % (revision v2, attempt 1) since 09:00:00 UTC: error",
+		16 * time.Minute: "",
+	} {
+		r := &receiver{}
+		o := open(t, r, nil)
+		o.clock.Step(age)
+		o.sender.Announce(rolledBack())
+		o.start()
+		result, _ := o.result()
+		if want == "" && result != "dropped" || want != "" && (result != "sent" || !strings.Contains(r.bodies[0], want)) {
+			t.Errorf("%s: %s, %v", age, result, r.bodies)
+		}
+	}
+}
+
+// TestWarningsOvertake: bad news does not wait behind good news that cannot be delivered.
+func TestWarningsOvertake(t *testing.T) {
+	blocked := make(chan struct{})
+	r := &receiver{}
+	o := open(t, http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
+		body, _ := io.ReadAll(req.Body)
+		if strings.Contains(string(body), "information") {
+			<-blocked
+		}
+		r.ServeHTTP(rw, req)
+	}), nil)
+	good := rolledBack()
+	good.Level = notify.LevelInfo
+	o.sender.Announce(good)
+	o.sender.Announce(rolledBack())
+	o.start()
+	if result, _ := o.result(); result != "sent" {
+		t.Error(result)
+	}
+	close(blocked)
+	if result, _ := o.result(); result != "sent" {
+		t.Error(result)
 	}
 }
 
 // TestNobodyWaits: a receiver that does not answer keeps no rollout waiting.
 func TestNobodyWaits(t *testing.T) {
 	o := open(t, &receiver{}, nil) // not started: nothing is taken from the queue
-	for range 1005 {
+	for range 505 {
 		o.sender.Announce(rolledBack())
 	}
 	if n := len(o.results); n != 5 {
-		t.Errorf("%d were dropped, want those beyond 1000", n)
+		t.Errorf("%d were dropped, want those beyond 500", n)
 	}
 }
 

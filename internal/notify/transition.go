@@ -39,6 +39,8 @@ type Transition struct {
 	// that the routes are to have; both may be empty.
 	Stage, Share string
 	At           time.Time
+	// Late says that it is told some time after it happened.
+	Late bool
 }
 
 // Rest is what there is to say after the phase: the revision, the share and the message.
@@ -49,6 +51,9 @@ func (t Transition) Rest() string {
 	}
 	if t.Revision != "" {
 		text += fmt.Sprintf(" (revision %s, attempt %d)", t.Revision, t.Attempt)
+	}
+	if t.Late {
+		text += " since " + t.At.UTC().Format(time.TimeOnly) + " UTC"
 	}
 	if t.Message != "" {
 		text += ": " + t.Message

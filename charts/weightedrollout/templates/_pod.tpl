@@ -76,15 +76,16 @@ capabilities:
 
 {{/* The volumes of the pods, as a YAML list. */}}
 {{- define "weightedrollout.volumes" -}}
+{{- /* Optional: a Secret that is missing must not keep the controller from starting. */ -}}
 {{- $volumes := list -}}
 {{- with .Values.prometheus.bearerTokenSecret.name -}}
-{{- $volumes = append $volumes (dict "name" "prometheus-token" "secret" (dict "secretName" .)) -}}
+{{- $volumes = append $volumes (dict "name" "prometheus-token" "secret" (dict "secretName" . "optional" true)) -}}
 {{- end -}}
 {{- with .Values.prometheus.caSecret.name -}}
-{{- $volumes = append $volumes (dict "name" "prometheus-ca" "secret" (dict "secretName" .)) -}}
+{{- $volumes = append $volumes (dict "name" "prometheus-ca" "secret" (dict "secretName" . "optional" true)) -}}
 {{- end -}}
 {{- with .Values.notifications.secretName -}}
-{{- $volumes = append $volumes (dict "name" "notifications" "secret" (dict "secretName" .)) -}}
+{{- $volumes = append $volumes (dict "name" "notifications" "secret" (dict "secretName" . "optional" true)) -}}
 {{- end -}}
 {{- with concat $volumes .Values.extraVolumes -}}
 {{- toYaml . -}}

@@ -21,7 +21,7 @@ metadata:
   annotations:
     {{- include "weightedrollout.hook" (list .phase "0") | nindent 4 }}
 spec:
-  backoffLimit: 1
+  backoffLimit: 0
   template:
     metadata:
       labels:
