@@ -11,6 +11,6 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 unset KUBEBUILDER_ASSETS # the parts of a cluster have to be of one version
 hack/build-tools.sh etcd kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl \
-	helm traefik prometheus podinfo manager testsummary
+	helm traefik prometheus podinfo manager kubectl-weightedrollout testsummary
 export WEIGHTEDROLLOUT_E2E_CLUSTER=1 WEIGHTEDROLLOUT_BIN=$root/bin
 go test -json -count=1 -timeout 40m "$@" ./test/e2e/cluster | bin/testsummary -stream /test/e2e

@@ -33,6 +33,10 @@ const (
 // images are what the pods run, made of the programs in bin/.
 var images = []testcluster.Image{
 	{Tag: managerRepository + ":" + managerTag, Program: "manager"},
+	// What the chart, config/ and the sample name.
+	{Tag: managerRepository + ":dev", Program: "manager"},
+	{Tag: "ghcr.io/stefanprodan/podinfo:6.7.0", Program: "podinfo"},
+	{Tag: "ghcr.io/stefanprodan/podinfo:6.7.1", Program: "podinfo"},
 	{Tag: "localhost/podinfo:e2e", Program: "podinfo"},
 	{Tag: "localhost/prometheus:e2e", Program: "prometheus"},
 	{Tag: "localhost/traefik:e2e", Program: "traefik"},
@@ -107,6 +111,7 @@ func TestCluster(t *testing.T) {
 		{"Metrics", testMetrics},
 		{"Rights", testRights},
 		{"Uninstall", testUninstall},
+		{"Pages", testPages},
 	} {
 		t.Run(step.name, step.run)
 		if err := cluster.Err(); err != nil {
