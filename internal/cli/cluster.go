@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -73,7 +71,7 @@ func (c *clusterFlags) connect() (*cluster, error) {
 	loaded := c.loader()
 	config, err := loaded.ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+		return nil, c.unread(err)
 	}
 	namespace, _, err := loaded.Namespace()
 	if err != nil {
@@ -112,8 +110,8 @@ func (c *cluster) read(ctx context.Context, groupVersion, resource, name, fields
 }
 
 // answer sends a request and reads what comes back.
-func answer(ctx context.Context, request *rest.Request, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, requestPatience)
+func answer(asked context.Context, request *rest.Request, into any) error {
+	ctx, cancel := context.WithTimeout(asked, requestPatience)
 	defer cancel()
 	result := request.Do(ctx)
 	err := result.Error() // unlike Raw it reads what the API server says of an error
@@ -122,6 +120,10 @@ func answer(ctx context.Context, request *rest.Request, into any) error {
 		if d := status.ErrStatus.Details; d == nil || d.Kind == "" || len(d.Causes) > 0 {
 			return errNoSuchKind
 		}
+	}
+	if err != nil && asked.Err() == nil {
+		at := request.URL()
+		return unreached(at.Scheme+"://"+at.Host, err)
 	}
 	if err != nil {
 		return err
@@ -195,14 +197,4 @@ func (c *cluster) watch(ctx context.Context, groupVersion, resource, fields, ver
 			return nil
 		}
 	}
-}
-
-// passes tells whether an error of the API server may go by itself.
-func passes(err error) bool {
-	status, ok := errors.AsType[*apierrors.StatusError](err)
-	if !ok {
-		return !errors.Is(err, errNoSuchKind)
-	}
-	code := int(status.ErrStatus.Code)
-	return code >= http.StatusInternalServerError || slices.Contains([]int{http.StatusTooManyRequests, http.StatusRequestTimeout, http.StatusGone}, code)
 }

@@ -190,6 +190,9 @@ func (d *dashboardOrders) For(wr *v1alpha1.WeightedRollout) []dashboard.Order {
 		is := dashboard.Order{Verb: o.verb, Short: o.short, Refusal: o.refusal(wr)}
 		if is.Refusal == "" {
 			is.Effect = o.effect(wr)
+			if o.asksBack != nil && o.asksBack(wr) != "" {
+				is.Effect += "; " + o.asksBack(wr)
+			}
 		}
 		all = append(all, is)
 	}

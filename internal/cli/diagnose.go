@@ -144,7 +144,7 @@ func (o *DiagnoseOptions) Run(ctx context.Context) (problem bool, err error) {
 	now := o.now().UTC()
 	d := Diagnosis{
 		Namespace: cluster.namespace, Name: o.name, Revision: seen.rollout.Status.Revision, Attempt: seen.rollout.Status.Attempt,
-		At: now, Situation: diagnose.Situate(seen.rollout, now),
+		At: now, Situation: situate(seen.rollout, now),
 	}
 	if document, err := controller.ask(ctx, seen.rollout); err != nil {
 		d.Source = statusSource(seen.rollout)

@@ -72,7 +72,7 @@ func sourceText(source Source, now time.Time) string {
 func drawNumbers(s *screen, numbers []diagnose.Number) {
 	width := 0
 	for _, n := range numbers {
-		width = max(width, utf8.RuneCountInString(clean(n.What)))
+		width = max(width, cells(clean(n.What)))
 	}
 	for _, n := range numbers {
 		s.indented(pad(clean(n.What), width, false)+"  ", "%s", n.Value)
@@ -82,7 +82,7 @@ func drawNumbers(s *screen, numbers []diagnose.Number) {
 // indented writes a text two columns in, and its later lines below its beginning.
 func (s *screen) indented(label, format string, args ...any) {
 	const margin = 2
-	left := margin + utf8.RuneCountInString(label)
+	left := margin + cells(label)
 	for i, l := range wrap(clean(fmt.Sprintf(format, args...)), s.width-left, 0) {
 		if i > 0 {
 			label = strings.Repeat(" ", left-margin)

@@ -235,7 +235,7 @@ func TestDiagnoseErrors(t *testing.T) {
 		"no such rollout":    {nil, []string{"a", "-n", "elsewhere"}, `there is no WeightedRollout "a" in the namespace "elsewhere"`},
 		"no right":           {map[string]any{rolloutPath: forbidden}, []string{"checkout"}, `read the WeightedRollout "checkout" in the namespace "shop": you may not`},
 		"no such context":    {nil, []string{"a", "--context", "b"}, `context "b" does not exist`},
-		"no kubeconfig":      {nil, []string{"a", "--kubeconfig", "/nonexistent"}, "read the kubeconfig"},
+		"no kubeconfig":      {nil, []string{"a", "--kubeconfig", "/nonexistent"}, "there is no kubeconfig /nonexistent (from --kubeconfig)"},
 		"no address":         {nil, []string{"a", "--evidence", "localhost:8443"}, "--evidence \"localhost:8443\" is no address"},
 		"token without it":   {nil, []string{"a", "--token-file", "x"}, "need --evidence"},
 		"no token file":      {nil, []string{"a", "--evidence", "https://localhost", "--token-file", "/nonexistent"}, "--token-file: open /nonexistent"},

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -74,7 +73,7 @@ func TestDrawingOfAnything(t *testing.T) {
 		drawSimulation(colored, r, l)
 		for line := range strings.Lines(s.text.String()) {
 			line = strings.TrimSuffix(line, "\n")
-			if n := utf8.RuneCountInString(line); n > width {
+			if n := cells(line); n > width {
 				t.Fatalf("a line of %d characters on a screen of %d: %q", n, width, line)
 			}
 			if clean(line) != line {

@@ -16,11 +16,12 @@ import (
 const rereadEvery = 2 * time.Second
 
 // follow tells of a rollout as it is and of every change of it, until each says stop. A
-// trouble that may pass is told to trouble, as nil once it has, and waited out. It fails
-// with a *missingError once the rollout is gone, and with the context.
+// trouble that may pass is told to trouble, as nil once it has, and waited out: before
+// the first answer fewer do, since the address may be wrong. It fails with a *missingError
+// once the rollout is gone, and with the context.
 func (c *cluster) follow(ctx context.Context, name string, each func(*v1alpha1.WeightedRollout) (stop bool), trouble func(error)) error {
-	troubled := false
-	for first := true; ; first = false {
+	troubled, answered := false, false
+	for {
 		wr, err := c.rollout(ctx, name)
 		switch {
 		case err == nil && troubled:
@@ -28,13 +29,14 @@ func (c *cluster) follow(ctx context.Context, name string, each func(*v1alpha1.W
 			trouble(nil)
 		case err != nil && ctx.Err() != nil:
 			return context.Cause(ctx)
-		case err != nil && (first || !passes(err)):
+		case err != nil && hopeless(err, answered):
 			return err
 		case err != nil:
 			troubled = true
 			trouble(err)
 		}
 		if err == nil {
+			answered = true
 			stop, err := c.changes(ctx, wr, each)
 			if stop || err != nil {
 				return err

@@ -194,6 +194,11 @@ func drawRollouts(s *screen, list []v1alpha1.WeightedRollout, everywhere, wide b
 	})
 }
 
+// mostRevision is how many columns of a table a revision takes at most: it is any text.
+const mostRevision = 24
+
+func shortRevision(revision string) string { return cut(clean(revision), mostRevision) }
+
 func rolloutRow(wr *v1alpha1.WeightedRollout, now time.Time) []string {
 	st := &wr.Status
 	stage, observed, verdict, next := "–", "–", "–", "–"
@@ -212,7 +217,7 @@ func rolloutRow(wr *v1alpha1.WeightedRollout, now time.Time) []string {
 			next = human(at.Sub(now))
 		}
 	}
-	return []string{wr.Name, string(phaseOf(wr)), stage, string(desiredShare(wr)), observed, verdict, next, st.Revision, human(now.Sub(wr.CreationTimestamp.Time))}
+	return []string{wr.Name, string(phaseOf(wr)), stage, string(desiredShare(wr)), observed, verdict, next, shortRevision(st.Revision), human(now.Sub(wr.CreationTimestamp.Time))}
 }
 
 func readyMessage(wr *v1alpha1.WeightedRollout) string {

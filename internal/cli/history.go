@@ -135,7 +135,7 @@ func drawAttempts(s *screen, wr *v1alpha1.WeightedRollout, found []Attempt, now 
 		if a.EndedAt != nil {
 			ended = human(now.Sub(*a.EndedAt)) + " ago"
 		}
-		rows = append(rows, []string{strconv.FormatInt(a.Attempt, 10), a.Revision, a.Outcome, a.Weight, a.took(now), ended, reasoned(a.Reason, a.Message)})
+		rows = append(rows, []string{strconv.FormatInt(a.Attempt, 10), shortRevision(a.Revision), a.Outcome, a.Weight, a.took(now), ended, reasoned(a.Reason, a.Message)})
 	}
 	s.tableColored([]column{{"ATTEMPT", true}, {"REVISION", false}, {"OUTCOME", false}, {"WEIGHT", true}, {"TOOK", true}, {"ENDED", true}, {"WHY", false}}, rows, func(row, col int) string {
 		if col != 2 {

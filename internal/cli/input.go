@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -25,9 +26,9 @@ type input struct {
 }
 
 func (i *input) bind(cmd *cobra.Command) {
-	fs := cmd.Flags()
-	fs.StringVarP(&i.filename, "filename", "f", "", "File that holds the WeightedRollout, in YAML or JSON, alone or among other objects; - reads standard input.")
-	fs.StringVar(&i.name, "name", "", "Name of the WeightedRollout, where the file holds several.")
+	flags := cmd.Flags()
+	flags.StringVarP(&i.filename, "filename", "f", "", "File that holds the WeightedRollout, in YAML or JSON, alone or among other objects; - reads standard input.")
+	flags.StringVar(&i.name, "name", "", "Name of the WeightedRollout, where the file holds several.")
 	complete(cmd, "name", nil) // no file's name, which the shell would offer
 }
 
@@ -50,7 +51,7 @@ func (i *input) read(streams genericiooptions.IOStreams) error {
 		named = "standard input"
 	}
 	if i.file, err = manifest.Read(data); err != nil {
-		return fmt.Errorf("%s: %w", named, err)
+		return fmt.Errorf("%s: %w", named, bare(err))
 	}
 	if i.rollout, err = i.file.Rollout(i.name); err != nil {
 		if _, several := errors.AsType[*manifest.SeveralError](err); several {
@@ -66,5 +67,21 @@ func open(filename string, streams genericiooptions.IOStreams) (io.ReadCloser, e
 	if filename == standardInput {
 		return io.NopCloser(streams.In), nil
 	}
-	return os.Open(filename) //nolint:gosec // the user names the file
+	file, err := os.Open(filename) //nolint:gosec // the user names the file
+	if err != nil {
+		return nil, err
+	}
+	if is, err := file.Stat(); err == nil && is.IsDir() {
+		_ = file.Close() // nothing was written
+		return nil, fmt.Errorf("%s is a folder: name a file in it", filename)
+	}
+	return file, nil
+}
+
+// bare is an error without the path that it is about, for where that is told already.
+func bare(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
 }

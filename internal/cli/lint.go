@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -36,11 +39,15 @@ func newLintCommand(streams genericiooptions.IOStreams) *cobra.Command {
 Every WeightedRollout in the files is checked by the schema and the rules of the CRD, and
 its plan for what cannot work as written: the warnings of plan. Each problem is told with
 the file, the number of the document, the field, and what to do. Other objects are passed
-over; of routes in the same file the rules are looked at.
+over; of routes in the same file the rules are looked at. Of a folder, the files in it are
+checked whose names end with .yaml, .yml or .json, and those of the folders below are not.
 
 The exit code is 1 if there is an error, or with --strict a warning.`,
 		Example: `  # Before a commit
   kubectl weightedrollout lint -f config/samples/first.yaml -f config/samples/checks.yaml
+
+  # All files of a folder
+  kubectl weightedrollout lint -f config/samples
 
   # In CI: a warning is an error, and the traffic is known
   kubectl weightedrollout lint -f config/samples/first.yaml --rps 200 --strict`,
@@ -51,7 +58,7 @@ The exit code is 1 if there is an error, or with --strict a warning.`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringArrayVarP(&o.filenames, "filename", "f", nil, "File to check, in YAML or JSON; may be repeated; - reads standard input.")
+	fs.StringArrayVarP(&o.filenames, "filename", "f", nil, "File to check, in YAML or JSON, or folder whose .yaml, .yml and .json files to check; may be repeated; - reads standard input.")
 	fs.Float64Var(&o.rps, "rps", 0, "Requests per second of stable and canary together. Default: not known.")
 	bindStrict(fs, &o.strict)
 	o.output.bind(cmd)
@@ -106,7 +113,7 @@ func (o *LintOptions) Run() error {
 	}
 	found := &Lint{Remarks: []Remark{}}
 	for _, filename := range o.filenames {
-		if err := o.file(found, filename); err != nil {
+		if err := o.files(found, filename); err != nil {
 			return err
 		}
 	}
@@ -119,8 +126,35 @@ func (o *LintOptions) Run() error {
 	return nil
 }
 
-// file checks one file. It fails only if that cannot be opened or read.
-func (o *LintOptions) file(found *Lint, filename string) error {
+// files checks a file, or those in a folder. Of the latter some may hold other things.
+func (o *LintOptions) files(found *Lint, filename string) error {
+	is, err := os.Stat(filename)
+	if filename == standardInput || err != nil || !is.IsDir() {
+		return o.file(found, filename, true)
+	}
+	entries, err := os.ReadDir(filename) // sorted by name
+	if err != nil {
+		return fmt.Errorf("read the folder %s: %w", filename, bare(err))
+	}
+	before, read := found.Rollouts+len(found.Remarks), 0
+	for _, e := range entries {
+		if e.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(e.Name())) {
+			continue
+		}
+		read++
+		if err := o.file(found, filepath.Join(filename, e.Name()), false); err != nil {
+			return err
+		}
+	}
+	if found.Rollouts+len(found.Remarks) == before {
+		found.add(severityError, filename, 0, "", "no WeightedRollout is in the %s of the folder that end with .yaml, .yml or .json; those below it are not looked at: name the folder or the file that holds one", plural(read, "file", "files"))
+	}
+	return nil
+}
+
+// file checks one file, in which there has to be a rollout if that is demanded. It fails
+// only if the file cannot be opened or read.
+func (o *LintOptions) file(found *Lint, filename string, demanded bool) error {
 	data, err := open(filename, o.IOStreams)
 	if err != nil {
 		return err
@@ -135,7 +169,7 @@ func (o *LintOptions) file(found *Lint, filename string) error {
 		found.add(severityError, name, 0, "", "the file is %v: give only the one with the WeightedRollout", err)
 		return nil
 	} else if err != nil {
-		return fmt.Errorf("read %s: %w", name, err)
+		return fmt.Errorf("read %s: %w", name, bare(err))
 	}
 	documents, err := yamltext.Documents(text)
 	if err != nil {
@@ -150,7 +184,7 @@ func (o *LintOptions) file(found *Lint, filename string) error {
 			o.object(found, name, i+1, object, d.Repeated, whole)
 		}
 	}
-	if found.Rollouts == before {
+	if demanded && found.Rollouts == before {
 		found.add(severityError, name, 0, "", "the file holds no WeightedRollout with apiVersion %s: correct apiVersion and kind, or leave the file out", v1alpha1.GroupVersion)
 	}
 	return nil

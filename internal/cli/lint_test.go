@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -116,6 +117,45 @@ func TestLintWarns(t *testing.T) {
 	}
 	if r := run(t, "", "lint", "-f", observed, "--strict"); r.code != 1 || r.errOut != "" {
 		t.Errorf("strictly, the exit code is %d, %q", r.code, r.errOut)
+	}
+}
+
+// TestLintFolder: of a folder the files in it are checked, and those that hold other things
+// are passed over.
+func TestLintFolder(t *testing.T) {
+	r := succeed(t, "lint", "-f", "../../config/samples")
+	samples, err := filepath.Glob("../../config/samples/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Each holds one, apart from kustomization.yaml.
+	if want := fmt.Sprintf("%d WeightedRollouts checked: 0 errors", len(samples)-1); !strings.Contains(r.out, want) {
+		t.Errorf("it does not say %q:\n%s", want, r.out)
+	}
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "below.yaml"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"notes.txt": "a: [", "other.yml": "kind: Service\n", "below.yaml/bad.yaml": badRollouts} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r := run(t, "", "lint", "-f", dir, "--width", "1000"); r.code != 1 || !strings.Contains(r.out, "no WeightedRollout is in the 1 file of the folder") || !strings.Contains(r.out, "1 error,") {
+		t.Errorf("of a folder without one: exit code %d, %q, %q", r.code, r.out, r.errOut)
+	}
+	for name, text := range map[string]string{"bad.json": "{", "list.json": listed} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r := run(t, "", "lint", "-f", dir); r.code != 1 || !strings.Contains(r.out, "bad.json: error") || !strings.Contains(r.out, `list.json, document 1, WeightedRollout "b": error`) || strings.Contains(r.out, "bad.yaml") {
+		t.Errorf("of a folder with bad ones: exit code %d, %q, %q", r.code, r.out, r.errOut)
+	}
+	for _, args := range [][]string{{"plan", "-f", dir}, {"simulate", "-f", dir}, {"simulate", "-f", defaultPlan, "--scenario", dir}} {
+		if r := run(t, "", args...); r.code != 1 || strings.Count(r.errOut, dir) != 1 || !strings.Contains(r.errOut, "is a folder: name a file in it") {
+			t.Errorf("%q: exit code %d, %q", args, r.code, r.errOut)
+		}
 	}
 }
 

@@ -26,6 +26,7 @@ type OrderOptions struct {
 	order   order
 
 	name    string
+	bound   bound
 	yes     bool
 	wait    bool
 	timeout time.Duration
@@ -47,6 +48,11 @@ func newOrderCommand(order order, streams genericiooptions.IOStreams) *cobra.Com
 	if order.grave {
 		example += " --yes"
 	}
+	switch order.binds {
+	case toStage:
+		example += fmt.Sprintf("\n\n  # In a pipeline: for the stage that was looked at, and no other\n  kubectl weightedrollout %s checkout -n shop --attempt 2 --stage 1/2", order.verb)
+	case toAttempt, toNothing:
+	}
 	cmd := &cobra.Command{
 		Use:   order.verb + " NAME",
 		Short: order.short,
@@ -64,13 +70,17 @@ The exit code is 0 once it has, 1 if it was refused or ignored, and 2 if it has 
 			if o.name, err = oneName(cmd, args); err != nil {
 				return err
 			}
+			if err := o.bound.validate(cmd); err != nil {
+				return err
+			}
 			return o.Run(cmd.Context())
 		},
 	}
 	fs := cmd.Flags()
-	if order.grave {
+	if order.grave || order.asksBack != nil {
 		fs.BoolVarP(&o.yes, "yes", "y", false, "Do not ask back.")
 	}
+	o.bound.bind(cmd, order.binds)
 	fs.BoolVar(&o.wait, "wait", true, "Wait until the controller has taken it.")
 	fs.DurationVar(&o.timeout, "timeout", orderPatience, "Longest wait for the controller, above 0.")
 	complete(cmd, "timeout", nil)
@@ -101,7 +111,7 @@ func (o *OrderOptions) Run(ctx context.Context) error {
 		return err
 	}
 	o.say("WeightedRollout %s/%s: %s.", seen.Namespace, seen.Name, o.order.effect(seen))
-	if err := o.confirm(); err != nil {
+	if err := o.confirm(seen); err != nil {
 		return err
 	}
 	id := "kubectl-" + rand.Text()
@@ -122,6 +132,9 @@ func (o *OrderOptions) say(format string, args ...any) {
 
 // check refuses an order that makes no sense now.
 func (o *OrderOptions) check(wr *v1alpha1.WeightedRollout) error {
+	if err := o.bound.refusal(wr); err != nil {
+		return err
+	}
 	if why := o.order.refusal(wr); why != "" {
 		return fmt.Errorf("%s makes no sense for WeightedRollout %s/%s now: %s", o.order.verb, wr.Namespace, wr.Name, why)
 	}
@@ -144,13 +157,23 @@ func untaken(wr *v1alpha1.WeightedRollout) string {
 	return string(c.Verb)
 }
 
-// confirm asks back before a grave order.
-func (o *OrderOptions) confirm() error {
+// confirm asks back before a grave order, and before one that comes too early and does
+// not say which stage it means.
+func (o *OrderOptions) confirm(wr *v1alpha1.WeightedRollout) error {
+	why, cure := "it is a grave order", "--yes"
+	if !o.order.grave {
+		why = ""
+		if o.order.asksBack != nil && o.bound.stage == "" {
+			why, cure = o.order.asksBack(wr), "--yes, or --stage "+positionOf(wr)
+		}
+	}
 	switch {
-	case !o.order.grave || o.yes:
+	case why == "" || o.yes:
 		return nil
 	case !o.terminal():
-		return fmt.Errorf("%s is asked back, and there is no terminal to ask at: say --yes", o.order.verb)
+		return fmt.Errorf("%s is asked back, since %s, and there is no terminal to ask at: say %s", o.order.verb, why, cure)
+	case !o.order.grave:
+		o.say("%s.", capital(why))
 	}
 	_, _ = fmt.Fprint(o.ErrOut, "Go on? [y/N] ")
 	answer, err := bufio.NewReader(o.In).ReadString('\n')
@@ -169,12 +192,15 @@ func (o *OrderOptions) await(ctx context.Context, c *cluster, given *v1alpha1.We
 	ctx, cancel := context.WithTimeoutCause(ctx, o.timeout, errTimeout)
 	defer cancel()
 	var came result
+	var trouble error
 	err := c.follow(ctx, given.Name, func(wr *v1alpha1.WeightedRollout) bool {
 		r, ok := o.order.taken(wr, given, id)
 		came = r
 		return ok
-	}, func(error) {})
+	}, func(err error) { trouble = err })
 	switch {
+	case errors.Is(err, errTimeout) && trouble != nil:
+		return exitWith(exitTimeout, fmt.Errorf("%s is written, and what came of it cannot be told after %s: %w", o.order.verb, o.timeout, trouble))
 	case errors.Is(err, errTimeout):
 		return exitWith(exitTimeout, fmt.Errorf("%s is written, and the controller has not taken it within %s: does it run, and look after the namespace %q? It will take it once it does", o.order.verb, o.timeout, given.Namespace))
 	case err != nil:

@@ -14,12 +14,16 @@ import (
 // order is what a person can tell the controller to do with a rollout.
 type order struct {
 	verb, short, long string
-	// grave says that it is asked back before it is given, and edits that it changes the
-	// spec.
-	grave, edits bool
+	// binds is what --stage and --attempt can bind it to.
+	binds binding
+	// grave says that it is asked back before it is given.
+	grave bool
+	// asksBack says why it is asked back where it is not grave; empty: it is not. nil is
+	// never.
+	asksBack func(*v1alpha1.WeightedRollout) string
 	// refusal says why it makes no sense now; empty: it does.
 	refusal func(*v1alpha1.WeightedRollout) string
-	// effect says what will happen.
+	// effect says what will happen, once the order is taken.
 	effect func(*v1alpha1.WeightedRollout) string
 	// write says what to write; id is that of the command, where it is one.
 	write func(wr *v1alpha1.WeightedRollout, id string) edit
@@ -44,48 +48,43 @@ type result struct {
 func orders() []order {
 	return []order{
 		{
-			verb: "pause", short: "Hold the canary's share where it is", edits: true,
+			verb: "pause", short: "Hold the canary's share where it is",
 			long:    "Hold the canary's share where it is, by spec.paused. A breach of health still rolls back.\nWhere the rollout comes from git, set the field there as well: otherwise it is set back.",
 			refusal: refusePause, effect: func(wr *v1alpha1.WeightedRollout) string {
 				if !underWay(wr) {
-					return "nothing is under way; the next attempt is held from its start"
+					return "nothing is under way; the next attempt will be held from its start"
 				}
-				return fmt.Sprintf("the canary stays at %s percent; a breach still rolls back", desiredShare(wr))
+				return fmt.Sprintf("the canary will stay at %s percent; a breach will still roll it back", desiredShare(wr))
 			},
 			write: func(*v1alpha1.WeightedRollout, string) edit { return edit{paused: new(true)} }, taken: pausedTaken,
 		},
 		{
-			verb: "resume", short: "Go on after a pause", edits: true,
+			verb: "resume", short: "Go on after a pause", binds: toAttempt,
 			long:    "Go on after a pause: of spec.paused, of onUnhealthy.action Pause, or since another writer\nkept changing the weights.",
-			refusal: refuseResume, effect: func(wr *v1alpha1.WeightedRollout) string {
-				if mustResume(wr) {
-					return fmt.Sprintf("attempt %d goes on from %s percent; soak and evidence start again", wr.Status.Attempt, desiredShare(wr))
-				}
-				return fmt.Sprintf("attempt %d goes on from %s percent", wr.Status.Attempt, desiredShare(wr))
-			},
+			refusal: refuseResume, effect: resumeEffect,
 			write: writeResume, taken: resumeTaken,
 		},
 		{
-			verb: "approve", short: "Let a stage with approval Required end",
-			long:    "Let a stage with approval Required end, once its soak is over and its gate passes. It may be\ngiven before it is asked for, in the stage itself.",
+			verb: "approve", short: "Let a stage with approval Required end", binds: toStage, asksBack: tooEarly,
+			long:    "Let a stage with approval Required end, once its soak is over and its gate passes. It may be\ngiven before it is asked for, in the stage itself: then it is asked back, unless you say --yes,\nor with --stage which stage you mean.",
 			refusal: refuseApprove, effect: func(wr *v1alpha1.WeightedRollout) string {
-				return fmt.Sprintf("stage %s of attempt %d may end, once its soak is over and its gate passes", positionOf(wr), wr.Status.Attempt)
+				return fmt.Sprintf("stage %s of attempt %d will end, once its soak is over and its gate passes", positionOf(wr), wr.Status.Attempt)
 			},
 			write: command(v1alpha1.VerbApprove), taken: commandTaken,
 		},
 		{
-			verb: "promote", short: "End all soaks and approvals of this attempt", grave: true,
+			verb: "promote", short: "End all soaks and approvals of this attempt", binds: toAttempt, grave: true,
 			long:    "End the soaks, approvals and waits for a window of this attempt. The ramp and every gate\nstay: without evidence nothing is raised. It overrules a pause that is there already.",
 			refusal: refusePromote, effect: func(wr *v1alpha1.WeightedRollout) string {
-				return fmt.Sprintf("attempt %d of revision %q goes to 100 percent as fast as ramp and gates allow, without soaks, approvals and windows", wr.Status.Attempt, wr.Status.Revision)
+				return fmt.Sprintf("attempt %d of revision %q will go to 100 percent as fast as ramp and gates allow, without soaks, approvals and windows", wr.Status.Attempt, wr.Status.Revision)
 			},
 			write: command(v1alpha1.VerbPromote), taken: commandTaken,
 		},
 		{
-			verb: "abort", short: "Roll back at once", grave: true,
+			verb: "abort", short: "Roll back at once", binds: toAttempt, grave: true,
 			long:    "Roll back at once, whatever the numbers say. It is final until the revision changes or you\nsay retry.",
 			refusal: refuseAbort, effect: func(wr *v1alpha1.WeightedRollout) string {
-				return fmt.Sprintf("attempt %d of revision %q is rolled back from %s percent: stable gets all traffic, until the revision changes or you say retry", wr.Status.Attempt, wr.Status.Revision, desiredShare(wr))
+				return fmt.Sprintf("attempt %d of revision %q will be rolled back from %s percent: stable will get all traffic, until the revision changes or you say retry", wr.Status.Attempt, wr.Status.Revision, desiredShare(wr))
 			},
 			write: func(wr *v1alpha1.WeightedRollout, _ string) edit {
 				return edit{annotation: v1alpha1.AbortAnnotation, value: strconv.FormatInt(wr.Status.Attempt, 10)}
@@ -93,26 +92,26 @@ func orders() []order {
 			taken: abortTaken,
 		},
 		{
-			verb: "retry", short: "Start a rolled back revision again",
+			verb: "retry", short: "Start a rolled back revision again", binds: toAttempt,
 			long:    "Start a rolled back revision again, from 0 percent and the first stage. It is also the answer\nto AdoptionAmbiguous and InvalidStatus.",
 			refusal: refuseRetry, effect: func(wr *v1alpha1.WeightedRollout) string {
-				return fmt.Sprintf("a new attempt starts at 0 percent, after attempt %d", wr.Status.Attempt)
+				return fmt.Sprintf("a new attempt will start at 0 percent, after attempt %d", wr.Status.Attempt)
 			},
 			write: command(v1alpha1.VerbRetry), taken: commandTaken,
 		},
 		{
-			verb: "skip", short: "End the soak, approval or window of the present stage",
+			verb: "skip", short: "End the soak, approval or window of the present stage", binds: toStage,
 			long:    "End the soak, the approval and the wait for a window of the present stage. The ramp and its\ngate stay.",
 			refusal: refuseSkip, effect: func(wr *v1alpha1.WeightedRollout) string {
-				return fmt.Sprintf("stage %s of attempt %d ends as soon as its gate passes", positionOf(wr), wr.Status.Attempt)
+				return fmt.Sprintf("stage %s of attempt %d will end as soon as its gate passes", positionOf(wr), wr.Status.Attempt)
 			},
 			write: command(v1alpha1.VerbSkip), taken: commandTaken,
 		},
 		{
-			verb: "finish", short: "Return the traffic to stable, which runs the promoted version", grave: true,
+			verb: "finish", short: "Return the traffic to stable, which runs the promoted version", binds: toAttempt, grave: true,
 			long:    "Return the traffic to stable, which must run the promoted version by now: by the ramp's limits\nand on evidence.",
 			refusal: refuseFinish, effect: func(wr *v1alpha1.WeightedRollout) string {
-				return fmt.Sprintf("the traffic returns to stable step by step: be sure that it runs revision %q", revisionOf(wr))
+				return fmt.Sprintf("the traffic will return to stable step by step: be sure that it runs revision %q", revisionOf(wr))
 			},
 			write: command(v1alpha1.VerbFinish), taken: commandTaken,
 		},
@@ -125,6 +124,27 @@ func revisionOf(wr *v1alpha1.WeightedRollout) string {
 		return wr.Status.Revision
 	}
 	return wr.Spec.Revision
+}
+
+// resumeEffect says what a resume will do.
+func resumeEffect(wr *v1alpha1.WeightedRollout) string {
+	switch {
+	case !underWay(wr) && mustResume(wr):
+		return "the controller will set the weights in the routes again"
+	case !underWay(wr):
+		return "nothing is under way; the next attempt will not be held"
+	case mustResume(wr):
+		return fmt.Sprintf("attempt %d will go on from %s percent; soak and evidence start again", wr.Status.Attempt, desiredShare(wr))
+	}
+	return fmt.Sprintf("attempt %d will go on from %s percent", wr.Status.Attempt, desiredShare(wr))
+}
+
+// tooEarly says that a stage does not ask for the approval yet.
+func tooEarly(wr *v1alpha1.WeightedRollout) string {
+	if phaseOf(wr) == v1alpha1.PhaseAwaitingApproval {
+		return ""
+	}
+	return fmt.Sprintf("stage %s does not ask for approval yet: the rollout is %s", positionOf(wr), phaseOf(wr))
 }
 
 func positionOf(wr *v1alpha1.WeightedRollout) string {
@@ -154,47 +174,6 @@ func writeResume(wr *v1alpha1.WeightedRollout, id string) edit {
 		e.paused = new(false)
 	}
 	return e
-}
-
-// commandTaken looks for the command in the status.
-func commandTaken(wr, _ *v1alpha1.WeightedRollout, id string) (result, bool) {
-	c := wr.Status.Command
-	if c == nil || c.ID != id {
-		return result{}, false
-	}
-	if !c.Accepted {
-		return result{false, "the controller has ignored it: " + c.Message}, true
-	}
-	return result{true, "the controller has taken it; now: " + changeLine(wr, statusVerdict(wr))}, true
-}
-
-// pausedTaken looks for the condition.
-func pausedTaken(wr, given *v1alpha1.WeightedRollout, _ string) (result, bool) {
-	if wr.Status.ObservedGeneration < given.Generation {
-		return result{}, false
-	}
-	return result{true, "the controller has taken it; now: " + changeLine(wr, statusVerdict(wr))}, true
-}
-
-func resumeTaken(wr, given *v1alpha1.WeightedRollout, id string) (result, bool) {
-	if mustResume(given) {
-		return commandTaken(wr, given, id)
-	}
-	return pausedTaken(wr, given, id)
-}
-
-// abortTaken looks for the end of the attempt.
-func abortTaken(wr, given *v1alpha1.WeightedRollout, _ string) (result, bool) {
-	st := &wr.Status
-	switch {
-	case st.Attempt != given.Status.Attempt:
-		return result{false, fmt.Sprintf("attempt %d has ended by itself before: this is attempt %d", given.Status.Attempt, st.Attempt)}, true
-	case st.Outcome == v1alpha1.OutcomeRolledBack:
-		return result{true, "rolled back: " + reasoned(st.OutcomeReason, st.OutcomeMessage)}, true
-	case !unended(st.Outcome):
-		return result{false, "the attempt has ended before: " + string(st.Outcome)}, true
-	}
-	return result{}, false
 }
 
 // stalledOn is the reason for which a rollout is Stalled, or empty.

@@ -86,8 +86,83 @@ func TestConfirm(t *testing.T) {
 			IOStreams: genericiooptions.IOStreams{In: strings.NewReader(answer), ErrOut: &errOut},
 			order:     order{verb: "abort", grave: true}, terminal: func() bool { return true },
 		}
-		if err := o.confirm(); (err == nil) != agreed || !strings.Contains(errOut.String(), "[y/N]") {
+		if err := o.confirm(planned("", 0, "50")); (err == nil) != agreed || !strings.Contains(errOut.String(), "[y/N]") {
 			t.Errorf("%q: %v, asked %q", answer, err, errOut.String())
+		}
+	}
+}
+
+// TestEffects: what an order will do is told as something to come: it may be refused yet.
+func TestEffects(t *testing.T) {
+	for name, outcome := range map[string]v1alpha1.Outcome{"none": "", "under way": v1alpha1.OutcomeInProgress, "promoted": v1alpha1.OutcomePromoted, "rolled back": v1alpha1.OutcomeRolledBack, "completed": v1alpha1.OutcomeCompleted} {
+		for _, stopped := range []bool{false, true} {
+			rollout := planned(outcome, 0, "50")
+			if stopped {
+				rollout.Status.Pause = &v1alpha1.PauseStatus{}
+			}
+			for _, o := range orders() {
+				if says := o.effect(rollout); !strings.Contains(says, " will ") {
+					t.Errorf("%s, stopped %t: %s tells as a fact: %q", name, stopped, o.verb, says)
+				}
+			}
+		}
+	}
+	paused := planned(v1alpha1.OutcomeCompleted, 0, "50")
+	paused.Spec.Paused = true
+	if says := resumeEffect(paused); !strings.Contains(says, "the next attempt will not be held") {
+		t.Errorf("of a resume after the end it says %q", says)
+	}
+}
+
+// TestEarlyApproval: whoever approves before that is asked for is asked back, unless the
+// stage is named.
+func TestEarlyApproval(t *testing.T) {
+	approve := order{verb: "approve", asksBack: tooEarly}
+	for name, test := range map[string]struct {
+		phase    v1alpha1.Phase
+		yes      bool
+		stage    string
+		terminal bool
+		answer   string
+		fails    string
+		asks     bool
+	}{
+		"asked for":             {phase: v1alpha1.PhaseAwaitingApproval},
+		"early, nobody there":   {phase: v1alpha1.PhaseProgressing, fails: "stage 1/2 does not ask for approval yet: the rollout is Progressing, and there is no terminal to ask at: say --yes, or --stage 1/2"},
+		"paused, nobody there":  {phase: v1alpha1.PhasePaused, fails: "the rollout is Paused"},
+		"early, with --yes":     {phase: v1alpha1.PhaseProgressing, yes: true},
+		"early, with the stage": {phase: v1alpha1.PhaseProgressing, stage: "1/2"},
+		"early, and agreed":     {phase: v1alpha1.PhaseProgressing, terminal: true, answer: "y\n", asks: true},
+		"early, and not agreed": {phase: v1alpha1.PhaseProgressing, terminal: true, answer: "\n", asks: true, fails: "nothing was done"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var errOut bytes.Buffer
+			o := &OrderOptions{
+				IOStreams: genericiooptions.IOStreams{In: strings.NewReader(test.answer), ErrOut: &errOut},
+				order:     approve, yes: test.yes, bound: bound{stage: test.stage}, terminal: func() bool { return test.terminal },
+			}
+			rollout := planned(v1alpha1.OutcomeInProgress, 0, "50")
+			rollout.Status.Phase, rollout.Status.Stage.Position = test.phase, "1/2"
+			err := o.confirm(rollout)
+			if (err == nil) != (test.fails == "") || err != nil && !strings.Contains(err.Error(), test.fails) {
+				t.Errorf("%v, want %q", err, test.fails)
+			}
+			if asks := strings.Contains(errOut.String(), "does not ask for approval yet: the rollout is Progressing.\nGo on? [y/N]"); asks != test.asks {
+				t.Errorf("it asks %t: %q", asks, errOut.String())
+			}
+		})
+	}
+}
+
+// TestEarlyApprovalOnThePage: the dashboard's question says it, too.
+func TestEarlyApprovalOnThePage(t *testing.T) {
+	for phase, says := range map[v1alpha1.Phase]bool{v1alpha1.PhaseProgressing: true, v1alpha1.PhaseAwaitingApproval: false} {
+		rollout := planned(v1alpha1.OutcomeInProgress, 0, "50")
+		rollout.Status.Phase, rollout.Spec.Plan.Stages[0].Approval = phase, v1alpha1.ApprovalRequired
+		for _, o := range (&dashboardOrders{}).For(rollout) {
+			if got := strings.Contains(o.Effect, "does not ask for approval yet"); got != (says && o.Verb == "approve") {
+				t.Errorf("%s: of %s it says %q, refused with %q", phase, o.Verb, o.Effect, o.Refusal)
+			}
 		}
 	}
 }

@@ -38,6 +38,7 @@ func standing(t *testing.T, verb string) map[string]any {
 	case "resume":
 		set(wr, true, "spec", "paused")
 	case "approve":
+		set(wr, "AwaitingApproval", "status", "phase")
 		set(wr, []any{map[string]any{"weight": int64(20), "soak": "30m", "approval": "Required"}}, "spec", "plan", "stages")
 	case "retry":
 		set(wr, "RolledBack", "status", "outcome")
@@ -66,13 +67,13 @@ func TestOrders(t *testing.T) {
 		return written(v1alpha1.CommandAnnotation, `{"id":"ID","verb":"`+verb+`","attempt":2`+more+`}`)
 	}
 	for verb, test := range map[string]struct{ patch, says string }{
-		"pause":   {fmt.Sprintf(`{`+bound+`,"spec":{"paused":true}}`, ""), "the canary stays at 20 percent"},
-		"resume":  {fmt.Sprintf(`{`+bound+`,"spec":{"paused":false}}`, ""), "goes on from 20 percent"},
-		"approve": {ordered("approve", `,"stage":0`), "stage 1/2 of attempt 2 may end"},
+		"pause":   {fmt.Sprintf(`{`+bound+`,"spec":{"paused":true}}`, ""), "the canary will stay at 20 percent"},
+		"resume":  {fmt.Sprintf(`{`+bound+`,"spec":{"paused":false}}`, ""), "will go on from 20 percent"},
+		"approve": {ordered("approve", `,"stage":0`), "stage 1/2 of attempt 2 will end"},
 		"promote": {ordered("promote", ""), "as fast as ramp and gates allow"},
-		"abort":   {written(v1alpha1.AbortAnnotation, "2"), "stable gets all traffic"},
-		"retry":   {ordered("retry", ""), "a new attempt starts at 0 percent"},
-		"skip":    {ordered("skip", `,"stage":0`), "ends as soon as its gate passes"},
+		"abort":   {written(v1alpha1.AbortAnnotation, "2"), "stable will get all traffic"},
+		"retry":   {ordered("retry", ""), "a new attempt will start at 0 percent"},
+		"skip":    {ordered("skip", `,"stage":0`), "will end as soon as its gate passes"},
 		"finish":  {ordered("finish", ""), `be sure that it runs revision "2.4.1"`},
 	} {
 		t.Run(verb, func(t *testing.T) {
@@ -126,6 +127,13 @@ func TestOrdersThatAreNotWritten(t *testing.T) {
 		"no name":                     {args: []string{"skip"}, says: "give the name of one WeightedRollout"},
 		"another kind":                {args: []string{"skip", "deployment/checkout"}, says: "is no WeightedRollout"},
 		"a name that is none":         {args: []string{"skip", "../../nodes"}, says: "is no WeightedRollout"},
+		"another stage than said":     {args: []string{"skip", "checkout", "--stage", "2/2"}, says: "the rollout is in stage 1/2, not 2/2, so nothing was written"},
+		"another attempt than said":   {args: []string{"abort", "checkout", "--yes", "--attempt", "1"}, says: "the rollout is in attempt 2, not 1, so nothing was written"},
+		"a stage after the last one":  {args: []string{"approve", "checkout", "--stage", "1/2"}, change: func(wr map[string]any) { unstructured.RemoveNestedField(wr, "status", "stage") }, says: "the rollout is in no stage"},
+		"a stage that is none":        {args: []string{"skip", "checkout", "--stage", "2"}, says: `--stage "2" is no stage`},
+		"an attempt that is none":     {args: []string{"skip", "checkout", "--attempt", "0"}, says: "--attempt 0 is no attempt"},
+		"no stage to bind it to":      {args: []string{"abort", "checkout", "--yes", "--stage", "1/2"}, says: "unknown flag: --stage"},
+		"no attempt to bind it to":    {args: []string{"pause", "checkout", "--attempt", "2"}, says: "unknown flag: --attempt"},
 		"no such rollout":             {args: []string{"skip", "other"}, says: `there is no WeightedRollout "other"`},
 		"no time":                     {args: []string{"skip", "checkout", "--timeout", "0s"}, says: "is not above 0"},
 		"groups of nobody":            {args: []string{"skip", "checkout", "--as-group", "admins"}, says: "--as-group needs --as"},
@@ -153,6 +161,74 @@ func TestOrdersThatAreNotWritten(t *testing.T) {
 	}
 }
 
+// TestApproveTwice: the same line given once more approves no other stage.
+func TestApproveTwice(t *testing.T) {
+	wr := standing(t, "approve")
+	set(wr, []any{map[string]any{"weight": int64(20), "approval": "Required"}, map[string]any{"weight": int64(50), "approval": "Required"}}, "spec", "plan", "stages")
+	set(wr, map[string]any{"index": int64(0), "position": "1/3"}, "status", "stage")
+	a := inCluster(t, map[string]any{rolloutPath: wr})
+	a.after = func(wr map[string]any) {
+		obeys(wr)
+		set(wr, map[string]any{"index": int64(1), "position": "2/3"}, "status", "stage")
+		set(wr, "Progressing", "status", "phase")
+	}
+	line := []string{"approve", "checkout", "--attempt", "2", "--stage", "1/3"}
+	if r := run(t, "", line...); r.code != 0 || len(a.taken()) != 1 {
+		t.Fatalf("exit code %d, %s, written %q", r.code, r.errOut, a.taken())
+	}
+	for _, again := range [][]string{line, {"approve", "checkout"}} {
+		if r := run(t, "", again...); r.code != 1 || len(a.taken()) != 1 {
+			t.Errorf("%q: exit code %d, %s, written %q", again, r.code, r.errOut, a.taken())
+		}
+	}
+	if r := run(t, "", "approve", "checkout", "--stage", "2/3"); r.code != 0 || len(a.taken()) != 2 {
+		t.Errorf("before it is asked for: exit code %d, %s, written %q", r.code, r.errOut, a.taken())
+	}
+}
+
+// TestForbidden: who may not give an order is told once what it takes.
+func TestForbidden(t *testing.T) {
+	const sentence = "this plan has a stage with approval: Required: ask somebody with the role weightedrollout-approver"
+	policy := failure(http.StatusForbidden, metav1.StatusReasonForbidden, `weightedrollouts.weightedrollout.dev "checkout" is forbidden: ValidatingAdmissionPolicy 'approvals' with binding 'ours' denied request: `+sentence)
+	invalid := failure(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, `ValidatingAdmissionPolicy 'others' with binding 'b' denied request: failed expression: false`)
+	hook := failure(http.StatusBadRequest, metav1.StatusReasonBadRequest, `admission webhook "freeze.example" denied the request: no changes today`)
+	silent := failure(http.StatusForbidden, metav1.StatusReasonForbidden, `admission webhook "freeze.example" denied the request without explanation`)
+	right := failure(http.StatusForbidden, metav1.StatusReasonForbidden, `User "me" cannot patch`)
+	const approver, either, editor = "have the role weightedrollout-approver bound", "have the role weightedrollout-approver or weightedrollout-editor bound", "have the role weightedrollout-editor bound"
+	for name, test := range map[string]struct {
+		args     []string
+		refuses  metav1.Status
+		approval bool
+		says     string
+	}{
+		"a policy":                    {[]string{"skip"}, policy, false, `error: the policy "approvals" refuses skip: ` + sentence + "\n"},
+		"a policy that is short":      {[]string{"skip"}, invalid, false, `error: the policy "others" refuses skip: failed expression: false` + "\n"},
+		"a webhook":                   {[]string{"pause"}, hook, false, `error: the admission webhook "freeze.example" refuses pause: no changes today` + "\n"},
+		"a webhook that is short":     {[]string{"pause"}, silent, false, `refuses pause: without explanation` + "\n"},
+		"skip":                        {[]string{"skip"}, right, false, either},
+		"promote":                     {[]string{"promote", "--yes"}, right, false, either},
+		"skip of a plan to approve":   {[]string{"skip"}, right, true, approver},
+		"approve":                     {[]string{"approve"}, right, true, approver},
+		"abort":                       {[]string{"abort", "--yes"}, right, true, editor},
+		"pause":                       {[]string{"pause"}, right, true, editor},
+		"an error of the API server":  {[]string{"pause"}, failure(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "no"), false, `write pause onto the WeightedRollout "checkout"`},
+		"a rollout that has gone now": {[]string{"pause"}, failure(http.StatusNotFound, metav1.StatusReasonNotFound, "gone"), false, "the cluster does not serve this kind"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wr := standing(t, "")
+			if test.approval {
+				wr = standing(t, "approve")
+			}
+			a := inCluster(t, map[string]any{rolloutPath: wr})
+			a.refuses = &test.refuses
+			r := run(t, "", append([]string{test.args[0], "checkout"}, test.args[1:]...)...)
+			if r.code != 1 || !strings.Contains(r.errOut, test.says) || strings.Count(r.errOut, "weightedrollout-approver") > 1 {
+				t.Errorf("exit code %d, %q; want %q", r.code, r.errOut, test.says)
+			}
+		})
+	}
+}
+
 // TestOrderBesideAnotherWriter: a status that was written meanwhile is no reason not to
 // give the order, and a command that has been taken is none either.
 func TestOrderBesideAnotherWriter(t *testing.T) {
@@ -174,27 +250,21 @@ func TestWhatCameOfAnOrder(t *testing.T) {
 		set(wr, false, "status", "command", "accepted")
 		set(wr, "it is for attempt 1", "status", "command", "message")
 	}
-	policy := failure(http.StatusForbidden, metav1.StatusReasonForbidden, `ValidatingAdmissionPolicy 'approvals' with binding 'approvals' denied request: no`)
-	right := failure(http.StatusForbidden, metav1.StatusReasonForbidden, `User "me" cannot patch`)
 	for name, test := range map[string]struct {
-		args    []string
-		after   func(map[string]any)
-		refuses *metav1.Status
-		code    int
-		says    string
+		args  []string
+		after func(map[string]any)
+		code  int
+		says  string
 	}{
-		"ignored":               {[]string{"skip", "checkout"}, ignores, nil, 1, "the controller has ignored it: it is for attempt 1"},
-		"no controller":         {[]string{"skip", "checkout", "--timeout", "50ms"}, nil, nil, 2, "the controller has not taken it within 50ms"},
-		"not waited for":        {[]string{"skip", "checkout", "--wait=false"}, nil, nil, 0, ""},
-		"a policy":              {[]string{"skip", "checkout"}, nil, &policy, 1, "a policy of the cluster does not let you skip; for approvals it takes the role weightedrollout-approver"},
-		"no right":              {[]string{"skip", "checkout"}, nil, &right, 1, "you may not skip: have the role weightedrollout-approver or weightedrollout-editor"},
-		"no right to edit":      {[]string{"pause", "checkout"}, nil, &right, 1, "you may not pause: have the role weightedrollout-editor bound"},
-		"the attempt's own end": {[]string{"abort", "checkout", "--yes"}, func(wr map[string]any) { set(wr, "Completed", "status", "outcome") }, nil, 1, "the attempt has ended before"},
-		"a newer attempt":       {[]string{"abort", "checkout", "--yes"}, func(wr map[string]any) { set(wr, int64(3), "status", "attempt") }, nil, 1, "this is attempt 3"},
+		"ignored":               {[]string{"skip", "checkout"}, ignores, 1, "the controller has ignored it: it is for attempt 1"},
+		"no controller":         {[]string{"skip", "checkout", "--timeout", "50ms"}, nil, 2, "the controller has not taken it within 50ms"},
+		"not waited for":        {[]string{"skip", "checkout", "--wait=false"}, nil, 0, ""},
+		"the attempt's own end": {[]string{"abort", "checkout", "--yes"}, func(wr map[string]any) { set(wr, "Completed", "status", "outcome") }, 1, "the attempt has ended before"},
+		"a newer attempt":       {[]string{"abort", "checkout", "--yes"}, func(wr map[string]any) { set(wr, int64(3), "status", "attempt") }, 1, "this is attempt 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := inCluster(t, map[string]any{rolloutPath: object(t, healthyRollout)})
-			a.after, a.refuses = test.after, test.refuses
+			a.after = test.after
 			r := run(t, "", test.args...)
 			if r.code != test.code || !strings.Contains(r.errOut, test.says) {
 				t.Errorf("exit code %d, %q; want %d with %q", r.code, r.errOut, test.code, test.says)

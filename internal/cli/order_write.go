@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"regexp"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,7 +33,7 @@ func (o *OrderOptions) give(ctx context.Context, c *cluster, seen *v1alpha1.Weig
 		case err == nil:
 			return written, nil
 		case !apierrors.IsConflict(err):
-			return nil, o.refused(err, c)
+			return nil, o.refused(err, wr)
 		}
 		if wr, err = c.rollout(ctx, o.name); err != nil {
 			return nil, err
@@ -78,20 +80,61 @@ func (c *cluster) patch(ctx context.Context, wr *v1alpha1.WeightedRollout, patch
 	return written, answer(ctx, request, written)
 }
 
-// refused says in words why the API server does not take an order.
-func (o *OrderOptions) refused(err error, c *cluster) error {
-	status, ok := errors.AsType[*apierrors.StatusError](err)
-	message := ""
-	if ok {
-		message = status.ErrStatus.Message
+// refusedError says in words why the API server does not take an order.
+type refusedError struct {
+	says string
+	err  error
+}
+
+func (e *refusedError) Error() string { return e.says }
+func (e *refusedError) Unwrap() error { return e.err }
+
+// refused says in words why the API server does not take an order, and what to do.
+func (o *OrderOptions) refused(err error, wr *v1alpha1.WeightedRollout) error {
+	if who, sentence := policyIn(err); who != "" {
+		return &refusedError{fmt.Sprintf("%s refuses %s: %s", who, o.order.verb, sentence), err}
 	}
 	switch {
-	case strings.Contains(message, "ValidatingAdmissionPolicy") || strings.Contains(message, "admission webhook"):
-		return fmt.Errorf("a policy of the cluster does not let you %s; for approvals it takes the role weightedrollout-approver in the namespace %q: %w", o.order.verb, c.namespace, err)
-	case !apierrors.IsForbidden(err):
-		return c.explain(o.name, err)
-	case o.order.edits:
-		return fmt.Errorf("you may not %s: have the role weightedrollout-editor bound to you in the namespace %q: %w", o.order.verb, c.namespace, err)
+	case apierrors.IsNotFound(err):
+		return &missingError{wr.Namespace, wr.Name}
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("you may not %s: have %s bound to you in the namespace %q: %w", o.order.verb, o.order.role(wr), wr.Namespace, err)
 	}
-	return fmt.Errorf("you may not %s: have the role weightedrollout-approver or weightedrollout-editor bound to you in the namespace %q: %w", o.order.verb, c.namespace, err)
+	return fmt.Errorf("write %s onto the WeightedRollout %q in the namespace %q: %w", o.order.verb, wr.Name, wr.Namespace, err)
+}
+
+// role is what it takes to give the order. The policy for approvals keeps those that end
+// one from people who may only edit.
+func (o *order) role(wr *v1alpha1.WeightedRollout) string {
+	const approver, editor = "weightedrollout-approver", "weightedrollout-editor"
+	switch o.verb {
+	case string(v1alpha1.VerbApprove), string(v1alpha1.VerbSkip), string(v1alpha1.VerbPromote):
+		if slices.ContainsFunc(wr.Spec.Plan.Stages, func(s v1alpha1.Stage) bool { return s.Approval == v1alpha1.ApprovalRequired }) {
+			return "the role " + approver
+		}
+		return "the role " + approver + " or " + editor
+	}
+	return "the role " + editor
+}
+
+// aPolicy finds in an API server's answer who has refused, and the sentence that says why.
+var aPolicy = regexp.MustCompile(`(?s)(?:ValidatingAdmissionPolicy '([^']+)'|admission webhook "([^"]+)").*? denied (?:the )?request:?\s*(.*)$`)
+
+// policyIn is the policy that has refused a write, and why it says it has; who is empty
+// if none has.
+func policyIn(err error) (who, sentence string) {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok {
+		return "", ""
+	}
+	m := aPolicy.FindStringSubmatch(status.ErrStatus.Message)
+	switch {
+	case m == nil:
+		return "", ""
+	case m[1] != "":
+		who = fmt.Sprintf("the policy %q", m[1])
+	default:
+		who = fmt.Sprintf("the admission webhook %q", m[2])
+	}
+	return who, cmp.Or(m[3], "it does not say why")
 }

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// screen collects lines that are no wider than it is. Widths are in characters, each
-// of which takes one column.
+// screen collects lines that are no wider than it is. Widths are in columns of a
+// terminal.
 type screen struct {
 	width int
 	color bool
@@ -71,27 +71,18 @@ func wrap(text string, width, indent int) []string {
 	for word := range strings.FieldsSeq(text) {
 		for {
 			joined := strings.TrimPrefix(line+" "+word, " ")
-			if utf8.RuneCountInString(joined) <= room {
+			if cells(joined) <= room {
 				line = joined
 				break
 			}
 			if line == "" {
-				piece := []rune(word)[:room]
-				line, word = string(piece), string([]rune(word)[room:])
+				line, word = splitWord(word, room)
 			}
 			lines = append(lines, line)
 			line, room = "", width-indent
 		}
 	}
 	return append(lines, line)
-}
-
-// cut shortens a text to a width.
-func cut(text string, width int) string {
-	if utf8.RuneCountInString(text) <= width {
-		return text
-	}
-	return string([]rune(text)[:max(width-1, 0)]) + "…"
 }
 
 // clean takes out of a text what would move a terminal's cursor: names and messages
@@ -126,7 +117,7 @@ func (s *screen) tableColored(columns []column, rows [][]string, color func(row,
 	}
 	for _, row := range append([][]string{header}, rows...) {
 		for i := range columns {
-			widths[i] = max(widths[i], utf8.RuneCountInString(clean(row[i])))
+			widths[i] = max(widths[i], cells(clean(row[i])))
 		}
 	}
 	s.row(columns, widths, header, func(int) string { return bold })
@@ -136,13 +127,13 @@ func (s *screen) tableColored(columns []column, rows [][]string, color func(row,
 }
 
 // row writes one row, cut to the width.
-func (s *screen) row(columns []column, widths []int, cells []string, color func(col int) string) {
+func (s *screen) row(columns []column, widths []int, texts []string, color func(col int) string) {
 	var padded []string
 	for i, c := range columns {
-		padded = append(padded, pad(clean(cells[i]), widths[i], c.right))
+		padded = append(padded, pad(clean(texts[i]), widths[i], c.right))
 	}
 	room, end := s.width, ""
-	if utf8.RuneCountInString(strings.TrimRight(strings.Join(padded, "  "), " ")) > s.width {
+	if cells(strings.TrimRight(strings.Join(padded, "  "), " ")) > s.width {
 		room, end = s.width-1, "…"
 	}
 	var line strings.Builder
@@ -150,22 +141,15 @@ func (s *screen) row(columns []column, widths []int, cells []string, color func(
 		if i > 0 {
 			cell = "  " + cell
 		}
-		shown := []rune(cell)
-		shown = shown[:min(len(shown), room)]
-		room -= len(shown)
-		if i == len(padded)-1 && end == "" {
-			shown = []rune(strings.TrimRight(string(shown), " "))
+		shown, rest := split(cell, room)
+		room -= cells(shown)
+		if rest != "" {
+			room = 0
 		}
-		line.WriteString(s.paint(color(i), string(shown)))
+		if i == len(padded)-1 && end == "" {
+			shown = strings.TrimRight(shown, " ")
+		}
+		line.WriteString(s.paint(color(i), shown))
 	}
 	s.raw(line.String() + end)
-}
-
-// pad fills a text up to a width.
-func pad(text string, width int, right bool) string {
-	space := strings.Repeat(" ", max(0, width-utf8.RuneCountInString(text)))
-	if right {
-		return space + text
-	}
-	return text + space
 }

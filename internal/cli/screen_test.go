@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -22,6 +21,9 @@ func TestWrap(t *testing.T) {
 		{"one two three four", 9, 4, []string{"one two", "three", "four"}},
 		{"abcdefghij", 4, 0, []string{"abcd", "efgh", "ij"}},
 		{"ab cdefghij kl", 4, 1, []string{"ab", "cde", "fgh", "ij", "kl"}},
+		{"日本語のリリース", 7, 0, []string{"日本語", "のリリ", "ース"}},
+		{"日", 1, 0, []string{"日", ""}},
+		{"e\u0301e\u0301 x", 2, 0, []string{"e\u0301e\u0301", "x"}},
 		{"ä ö ü", 3, 0, []string{"ä ö", "ü"}},
 	} {
 		if diff := cmp.Diff(test.want, wrap(test.text, test.width, test.indent)); diff != "" {
@@ -35,14 +37,14 @@ func TestWrap(t *testing.T) {
 func TestScreenKeepsItsWidth(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &screen{width: rapid.IntRange(minWidth, 200).Draw(t, "width")}
-		text := rapid.String().Draw(t, "text")
+		text := rapid.OneOf(rapid.String(), rapid.StringOf(rapid.RuneFrom([]rune("a 版🚀한\u0301…")))).Draw(t, "text")
 		s.line(plain, text)
 		s.head(text)
 		s.prose(rapid.IntRange(0, 20).Draw(t, "indent"), "%s", text)
 		s.table([]column{{"A", true}, {"B", false}}, [][]string{{text, "x"}, {"1", text}})
 		for line := range strings.Lines(s.text.String()) {
 			line = strings.TrimSuffix(line, "\n")
-			if n := utf8.RuneCountInString(line); n > s.width {
+			if n := cells(line); n > s.width {
 				t.Fatalf("a line of %d characters on a screen of %d: %q", n, s.width, line)
 			}
 			if clean(line) != line {

@@ -260,7 +260,7 @@ func (o *SimulateOptions) readScenario() (*simulate.Scenario, error) {
 	defer file.Close()
 	text, err := yamltext.Load(file)
 	if err != nil {
-		return nil, fmt.Errorf("--scenario %s: %w", o.scenario, err)
+		return nil, fmt.Errorf("--scenario %s: %w", o.scenario, bare(err))
 	}
 	s, err := simulate.ParseScenario(text)
 	return s, o.ofScenario(err)

@@ -4,7 +4,6 @@ import (
 	"math"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"pgregory.net/rapid"
 )
@@ -42,7 +41,7 @@ func TestSparklineKeepsItsWidth(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOf(rapid.Float64()).Draw(t, "values")
 		width, top := rapid.IntRange(0, 200).Draw(t, "width"), rapid.Float64().Draw(t, "top")
-		if got := utf8.RuneCountInString(sparkline(values, width, top)); got != width {
+		if got := cells(sparkline(values, width, top)); got != width {
 			t.Fatalf("it is %d wide, want %d", got, width)
 		}
 		a, b := rapid.Float64().Draw(t, "a"), rapid.Float64().Draw(t, "b")

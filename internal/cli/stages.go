@@ -3,7 +3,6 @@ package cli
 import (
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 )
@@ -79,7 +78,7 @@ func stageBar(all []stop, width int) string {
 		}
 	}
 	from, to := 0, len(all)
-	for utf8.RuneCountInString(join(from, to)) > width && to-from > 1 {
+	for cells(join(from, to)) > width && to-from > 1 {
 		if here-from > to-1-here {
 			from++
 		} else {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"testing"
-	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
@@ -65,10 +64,10 @@ func TestBarsKeepTheirWidth(t *testing.T) {
 		}
 		width := rapid.IntRange(1, 120).Draw(t, "width")
 		bar := stageBar(stops(planned(v1alpha1.OutcomeInProgress, rapid.Int32Range(0, 25).Draw(t, "index"), plan...)), width)
-		if n := utf8.RuneCountInString(bar); n > width {
+		if n := cells(bar); n > width {
 			t.Fatalf("%q is %d wide, more than %d", bar, n, width)
 		}
-		if n := utf8.RuneCountInString(shareBar(rapid.Float64().Draw(t, "percent"), width)); n != width {
+		if n := cells(shareBar(rapid.Float64().Draw(t, "percent"), width)); n != width {
 			t.Fatalf("the bar is %d wide, want %d", n, width)
 		}
 	})

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,7 +42,8 @@ until stable runs it as well. Each change is told on standard error meanwhile.
 The exit code is 0 once that is reached (without --wait: whenever the rollout could be
 read), 1 after an error, 2 after --timeout, and 3 if the rollout was rolled back or is
 stalled, so that a person has to do something. A status that is older than the last
-change of the spec is not taken for an answer.`,
+change of the spec is not taken for an answer. An API server that cannot be reached is
+asked again.`,
 		Example: `  # How does it go?
   kubectl weightedrollout status checkout -n shop
 
@@ -96,7 +98,7 @@ func (o *StatusOptions) Run(ctx context.Context) error {
 	}
 	v, err := lookAt(ctx, cluster, controller, o.name)
 	if err != nil {
-		return err
+		return cmp.Or(outcome, err) // what the wait came to says more
 	}
 	now := o.now()
 	report := reportOn(v, now)
@@ -136,7 +138,8 @@ func (o *StatusOptions) await(ctx context.Context, c *cluster) error {
 		defer cancel()
 	}
 	var end *ending
-	said := ""
+	var trouble error
+	said, change := "", ""
 	tell := func(text string) {
 		if text != said {
 			said = text
@@ -144,17 +147,21 @@ func (o *StatusOptions) await(ctx context.Context, c *cluster) error {
 		}
 	}
 	err := c.follow(ctx, o.name, func(wr *v1alpha1.WeightedRollout) bool {
-		tell(changeLine(wr, statusVerdict(wr)))
+		change = changeLine(wr, statusVerdict(wr))
+		tell(change)
 		end = ended(wr, o.goal, true)
 		return end != nil
 	}, func(err error) {
-		if err != nil {
-			tell("the API server cannot be asked; it is tried again: " + err.Error())
+		if err != nil && trouble == nil { // once, whatever the next ones say
+			tell("it is tried again: " + err.Error())
 		}
+		trouble = err
 	})
 	switch {
+	case errors.Is(err, errTimeout) && change == "":
+		return exitWith(exitTimeout, fmt.Errorf("not %s within %s, and nothing was heard of the rollout: %w", o.goal, o.timeout, cmp.Or(trouble, errSilent)))
 	case errors.Is(err, errTimeout):
-		return exitWith(exitTimeout, fmt.Errorf("not %s within %s; the last change was: %s", o.goal, o.timeout, said))
+		return exitWith(exitTimeout, fmt.Errorf("not %s within %s; the last change was: %s", o.goal, o.timeout, change))
 	case err != nil:
 		return err
 	case end.code != 0:
@@ -163,6 +170,9 @@ func (o *StatusOptions) await(ctx context.Context, c *cluster) error {
 	tell(end.says)
 	return nil
 }
+
+// errSilent says that a request was still waiting.
+var errSilent = errors.New("the API server has not answered")
 
 // errTimeout says that a wait was as long as it may be.
 var errTimeout = errors.New("the time is up")

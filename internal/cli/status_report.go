@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
@@ -87,7 +86,7 @@ func reportOn(v *view, now time.Time) *Report {
 	wr, st := v.rollout, &v.rollout.Status
 	r := &Report{
 		Namespace: wr.Namespace, Name: wr.Name, Phase: string(phaseOf(wr)), Revision: st.Revision, Attempt: st.Attempt,
-		Situation: diagnose.Situate(wr, now), Next: v.next(now), Source: v.source(), Evidence: v.document, Events: newest(v.events, shownEvents),
+		Situation: situate(wr, now), Next: v.next(now), Source: v.source(), Evidence: v.document, Events: newest(v.events, shownEvents),
 	}
 	if st.Stage != nil {
 		r.Stage = st.Stage.Position
@@ -116,16 +115,12 @@ func drawStatus(s *screen, v *view, r *Report, now time.Time) {
 		s.indented("measured ", "%s percent of %s", points(*r.MeasuredPercent), plural(int(r.Requests), "request", "requests"))
 	}
 	s.indented("verdict  ", "%s, %s", r.Verdict, r.VerdictSays)
-	waits := reasoned(r.Situation.Reason, r.Situation.Says)
-	if r.Waiting != "" {
-		waits += ", " + r.Waiting
-	}
-	s.indented("now      ", "%s", capital(waits))
+	s.indented("now      ", "%s", capital(v.waits(r.Situation, now)))
 	if r.Next != "" {
 		s.indented("next     ", "%s", r.Next)
 	}
 	if r.Situation.Do != "" {
-		s.indented("do       ", "%s", asCommand(r.Situation.Do, v))
+		s.indented("do       ", "%s", asCommand(r.Situation.Do, v.rollout))
 	}
 	drawNewest(s, v, r, now)
 	s.gap()
@@ -144,14 +139,4 @@ func drawNewest(s *screen, v *view, r *Report, now time.Time) {
 	for _, e := range r.Events {
 		s.indented(pad(human(now.Sub(e.At)), 7, true)+" ago  ", "%s", e.words())
 	}
-}
-
-// asCommand adds to an advice the command that it speaks of.
-func asCommand(advice string, v *view) string {
-	for _, o := range orders() {
-		if strings.Contains(advice, "the command "+o.verb) && o.refusal(v.rollout) == "" {
-			return fmt.Sprintf("%s: kubectl weightedrollout %s %s -n %s", advice, o.verb, v.rollout.Name, v.rollout.Namespace)
-		}
-	}
-	return advice
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/diagnose"
 	"github.com/weightedrollout/weightedrollout/internal/live"
 )
 
@@ -123,13 +125,20 @@ func (v *view) measured() (percent float64, requests int64, ok bool) {
 
 // verdictWords are the newest verdict: its state, and why.
 func (v *view) verdictWords() (state, words string) {
-	if d := v.document; d != nil {
+	// What is gathered after the end says nothing about it.
+	if d := v.document; d != nil && !v.over() {
 		return d.Verdict.State, reasoned(d.Verdict.Reason, d.Verdict.Message)
 	}
 	if s := v.rollout.Status.Verdict; s != nil {
 		return string(s.State), reasoned(s.Reason, s.Message)
 	}
 	return string(v1alpha1.VerdictUnknown), "there is none yet"
+}
+
+// over tells whether the attempt has ended, with a verdict on record.
+func (v *view) over() bool {
+	st := &v.rollout.Status
+	return st.Outcome != "" && !unended(st.Outcome) && st.Verdict != nil
 }
 
 func reasoned(reason, message string) string {
@@ -188,6 +197,15 @@ func lasting(wr *v1alpha1.WeightedRollout, reason string, now time.Time) string 
 		return "at this share " + since(st.Share.ConfirmedAt.Time)
 	}
 	return ""
+}
+
+// waits says in sentences what a rollout waits for, and for how long.
+func (v *view) waits(s diagnose.Situation, now time.Time) string {
+	text := reasoned(s.Reason, s.Says)
+	if d := lasting(v.rollout, s.Reason, now); d != "" {
+		text = strings.TrimSuffix(text, ".") + ". " + capital(d) + "."
+	}
+	return text
 }
 
 // next says when the share can change at the earliest, where that is known.

@@ -5,7 +5,6 @@ import (
 	"math"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/weightedrollout/weightedrollout/internal/diagnose"
 	"github.com/weightedrollout/weightedrollout/internal/health"
@@ -80,7 +79,7 @@ func (f *frame) header() {
 	if st := wr.Status; st.Revision != "" {
 		name += clean(fmt.Sprintf(", revision %q, attempt %d", st.Revision, st.Attempt))
 	}
-	room := f.s.width - utf8.RuneCountInString(phase) - 2
+	room := f.s.width - cells(phase) - 2
 	name = pad(cut(name, room), room, false)
 	f.s.raw(f.s.paint(bold, name) + "  " + f.s.paint(colorOf(phaseOf(wr)), phase))
 	f.s.line(plain, stageBar(stops(wr), f.s.width))
@@ -150,7 +149,7 @@ func (f *frame) tracks(tight bool) {
 	f.space(tight)
 	d := f.v.document
 	if d == nil || len(d.Evaluations) == 0 {
-		f.s.line(grey, "No evaluation at this share yet, or the live evidence cannot be read.")
+		f.s.line(grey, f.noTracks())
 		return
 	}
 	stable := trackOf("stable", d.Evaluations, func(e live.Evaluation) *live.Numbers { return e.Stable })
@@ -174,6 +173,19 @@ func (f *frame) tracks(tight bool) {
 		f.s.raw(pad(t.name, label, false) + pad(errors, number, true) + " " + f.s.paint(yellow, sparkline(t.errors, spark, topErrors)) + " " +
 			pad(latency, number, true) + " " + f.s.paint(cyan, sparkline(t.latency, spark, topLatency)))
 	}
+}
+
+// noTracks says why there is nothing to draw of the two versions.
+func (f *frame) noTracks() string {
+	switch {
+	case f.v.document == nil && f.v.documentErr != nil:
+		return "The live evidence cannot be read: " + f.v.documentErr.Error()
+	case f.v.document == nil:
+		return "The live evidence has not come yet."
+	case !underWay(f.v.rollout):
+		return "Nothing is evaluated: no attempt is under way."
+	}
+	return "No evaluation at this share yet."
 }
 
 // comparison is how far the comparison of the two versions has come.
@@ -200,9 +212,10 @@ func (f *frame) words(tight bool) {
 	if tight {
 		most = 2
 	}
+	const margin = 10
+	inLines := func(text string) []string { return wrap(clean(text), f.s.width-margin, 0) }
 	say := func(label, color, text string) {
-		const margin = 10
-		wrapped := wrap(clean(text), f.s.width-margin, 0)
+		wrapped := inLines(text)
 		if len(wrapped) > most {
 			wrapped = append(wrapped[:most-1], cut(strings.Join(wrapped[most-1:], " "), f.s.width-margin))
 		}
@@ -216,21 +229,21 @@ func (f *frame) words(tight bool) {
 	}
 	state, why := f.v.verdictWords()
 	say("verdict", verdictColor(state), state+", "+why)
-	situation := diagnose.Situate(f.v.rollout, f.now)
-	waits := reasoned(situation.Reason, situation.Says)
-	if d := lasting(f.v.rollout, situation.Reason, f.now); d != "" {
-		waits += ", " + d
-	}
+	situation := situate(f.v.rollout, f.now)
 	color := plain
 	if situation.Verdict == diagnose.Problem {
 		color = red
 	}
-	say("now", color, waits)
+	say("now", color, f.v.waits(situation, f.now))
 	if next := f.v.next(f.now); next != "" {
 		say("next", plain, next)
 	}
 	if situation.Do != "" {
-		say("do", plain, situation.Do)
+		do := asCommand(situation.Do, f.v.rollout)
+		if len(inLines(do)) > most {
+			do = situation.Do
+		}
+		say("do", plain, do)
 	}
 }
 
@@ -263,7 +276,7 @@ func (f *frame) footer() string {
 // cutPainted shortens a line that may have colours; those are dropped where it is cut.
 func cutPainted(line string, width int) string {
 	bare := unpainted(line)
-	if utf8.RuneCountInString(bare) <= width {
+	if cells(bare) <= width {
 		return line
 	}
 	return cut(bare, width)

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	eventsv1 "k8s.io/api/events/v1"
@@ -116,6 +115,73 @@ func TestStatusScreens(t *testing.T) {
 	}
 }
 
+// TestVerdictAfterTheEnd: what the controller gathers after the end of an attempt is not
+// what it was rolled back for.
+func TestVerdictAfterTheEnd(t *testing.T) {
+	v := rolledBack()
+	v.documentErr, v.document = nil, &live.Document{Attempt: 2, Verdict: live.Verdict{State: "Unknown", Reason: "AwaitingWindow", Message: "nothing is measured"}}
+	s := &screen{width: 100}
+	drawStatus(s, v, reportOn(v, nine), nine)
+	var plainly strings.Builder
+	if err := (&lines{out: &plainly}).show(v, nine); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"status": s.text.String(), "watch": strings.Join(watchFrame(v, 100, 30, nine, false), "\n"), "watch --plain": plainly.String()} {
+		if !strings.Contains(text, "Unhealthy") || strings.Contains(text, "Unknown") || strings.Contains(text, "AwaitingWindow") {
+			t.Errorf("%s says\n%s", name, text)
+		}
+	}
+	v.rollout.Status.Outcome = v1alpha1.OutcomeInProgress
+	if state, _ := v.verdictWords(); state != "Unknown" {
+		t.Errorf("under way the verdict is %s", state)
+	}
+}
+
+// TestNoTracks: why there is nothing to draw of the two versions.
+func TestNoTracks(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*view)
+		says   string
+	}{
+		"no right":   {func(v *view) { v.document, v.documentErr = nil, errors.New("no right") }, "The live evidence cannot be read: no right"},
+		"not yet":    {func(v *view) { v.document = nil }, "has not come yet"},
+		"none":       {func(v *view) { v.document.Evaluations = nil }, "No evaluation at this share yet."},
+		"at the end": {func(v *view) { v.document.Evaluations, v.rollout.Status.Outcome = nil, v1alpha1.OutcomeRolledBack }, "no attempt is under way"},
+	} {
+		v := halfway()
+		test.change(v)
+		if text := strings.Join(watchFrame(v, 80, 24, nine, false), "\n"); !strings.Contains(text, test.says) {
+			t.Errorf("%s: it does not say %q:\n%s", name, test.says, text)
+		}
+	}
+}
+
+// TestAdvice: a stopped rollout is resumed, and one that is rolled back tried again.
+func TestAdvice(t *testing.T) {
+	over, stopped, silent := rolledBack().rollout, rolledBack().rollout, rolledBack().rollout
+	stopped.Status.Outcome, stopped.Status.Pause = v1alpha1.OutcomeInProgress, &v1alpha1.PauseStatus{}
+	silent.Status.Outcome, silent.Status.Pause = v1alpha1.OutcomeInProgress, &v1alpha1.PauseStatus{}
+	silent.Status.Conditions[0].Reason = v1alpha1.ReasonNoData
+	for wr, want := range map[*v1alpha1.WeightedRollout]string{over: "retry", stopped: "resume", silent: "resume"} {
+		do := asCommand(situate(wr, nine).Do, wr)
+		if !strings.HasSuffix(do, ": kubectl weightedrollout "+want+" checkout -n shop") || strings.Contains(do, "retry") == strings.Contains(do, "resume") {
+			t.Errorf("want %s, it says %q", want, do)
+		}
+	}
+}
+
+// TestAdviceForAStage: the line names the stage that it is for.
+func TestAdviceForAStage(t *testing.T) {
+	wr := halfway().rollout
+	wr.Spec.Plan.Stages[3].Approval = v1alpha1.ApprovalRequired
+	for i := range wr.Status.Conditions {
+		wr.Status.Conditions[i].Reason = v1alpha1.ReasonAwaitingApproval
+	}
+	if got, want := asCommand(situate(wr, nine).Do, wr), "give the command approve: kubectl weightedrollout approve checkout -n shop --stage 4/6"; got != want {
+		t.Errorf("it says %q, want %q", got, want)
+	}
+}
+
 // compare compares a text with a file.
 func compare(t *testing.T, name, got string) {
 	t.Helper()
@@ -139,7 +205,7 @@ func compare(t *testing.T, name, got string) {
 func TestFramesKeepTheirSize(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := rapid.SampledFrom([]func() *view{halfway, rolledBack, fresh}).Draw(t, "view")()
-		text := rapid.String().Draw(t, "text")
+		text := rapid.OneOf(rapid.String(), rapid.StringOf(rapid.RuneFrom([]rune("a 版🚀한\u0301…")))).Draw(t, "text")
 		v.rollout.Status.Revision = text
 		for i := range v.rollout.Status.Conditions {
 			v.rollout.Status.Conditions[i].Message = text
@@ -158,7 +224,7 @@ func TestFramesKeepTheirSize(t *testing.T) {
 		}
 		for _, line := range frame {
 			bare := unpainted(line)
-			if n := utf8.RuneCountInString(bare); n > width {
+			if n := cells(bare); n > width {
 				t.Fatalf("a line of %d characters on a screen of %d: %q", n, width, bare)
 			}
 			if clean(bare) != bare {

@@ -99,7 +99,11 @@ func checkEvidence(t *testing.T, viewer, editor *person, wr *v1alpha1.WeightedRo
 // checkReaders: who may only look cannot steer, and who may not even look is told so.
 func checkReaders(t *testing.T, viewer, stranger *person) {
 	t.Helper()
-	viewer.expect(1, "you may not approve: have the role weightedrollout-approver or weightedrollout-editor", "approve", "web")
+	refused := viewer.expect(1, "you may not approve: have the role weightedrollout-approver bound to you", "approve", "web")
+	if !strings.Contains(refused.errOut, "stage 1/3 of attempt 1 will end") || strings.Contains(refused.errOut, "weightedrollout-editor") {
+		t.Errorf("of an order that was refused it says %s", refused)
+	}
+	viewer.expect(1, "you may not abort: have the role weightedrollout-editor bound to you", "abort", "web", "--yes")
 	stranger.expect(1, `read the WeightedRollout "web"`, "status", "web")
 	stranger.expect(1, "list the WeightedRollouts", "get")
 	viewer.expect(0, "web\n:4", "__complete", "status", "")
@@ -164,9 +168,14 @@ func steer(t *testing.T, viewer, editor, approver *person, w *watching) {
 	editor.expect(0, "resume: the controller has taken it", "resume", "web")
 	editor.expect(1, "it is not paused", "resume", "web")
 	awaitApproval(t, viewer)
-	editor.expect(1, "a policy of the cluster does not let you approve", "approve", "web")
-	approver.expect(1, "a policy of the cluster does not let you pause", "pause", "web")
-	approver.expect(0, "approve: the controller has taken it", "approve", "wr/web")
+	refused := editor.expect(1, `the policy "weightedrollout-approvals" refuses approve: this plan has a stage with approval: Required`, "approve", "web")
+	if n := strings.Count(refused.errOut, "weightedrollout-approver"); n != 1 {
+		t.Errorf("it is told %d times what it takes: %s", n, refused)
+	}
+	approver.expect(1, `the policy "weightedrollout-approvals" refuses pause: system:serviceaccount:shop:approver may give commands`, "pause", "web")
+	approver.expect(1, "the rollout is in stage 1/3, not 2/3, so nothing was written", "approve", "wr/web", "--stage", "2/3")
+	approver.expect(0, "approve: the controller has taken it", "approve", "wr/web", "--attempt", "1", "--stage", "1/3")
+	approver.expect(1, "not 1/3, so nothing was written", "approve", "wr/web", "--attempt", "1", "--stage", "1/3")
 	eventually(t, "50 percent, where nothing waits for approval", func() (bool, string) {
 		s := viewer.says("get", "web")
 		return strings.Contains(s.out, "2/3        50"), s.String()
@@ -184,7 +193,8 @@ func steer(t *testing.T, viewer, editor, approver *person, w *watching) {
 // finish tries again, and goes on to the end.
 func finish(t *testing.T, viewer, editor, approver *person) {
 	t.Helper()
-	editor.expect(0, "retry: the controller has taken it", "retry", "web")
+	editor.expect(1, "the rollout is in attempt 1, not 2", "retry", "web", "--attempt", "2")
+	editor.expect(0, "retry: the controller has taken it", "retry", "web", "--attempt", "1")
 	awaitApproval(t, viewer)
 	approver.expect(0, "skip: the controller has taken it", "skip", "web")
 	approver.expect(0, "promote: the controller has taken it", "promote", "web", "--yes")
