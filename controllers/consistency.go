@@ -57,27 +57,37 @@ func (l *writeLog) forget(rollout types.NamespacedName) {
 	delete(l.versions, rollout)
 }
 
-// errorLog knows why the last write to a route was refused. Its zero value is
-// ready to use.
+// errorLog knows how the last write to a route ended: why it was refused, or that another
+// write came before it. Its zero value is ready to use.
 type errorLog struct {
-	mu     sync.Mutex
-	errors map[types.NamespacedName]map[routeKey]string
+	mu        sync.Mutex
+	errors    map[types.NamespacedName]map[routeKey]string
+	overtaken map[types.NamespacedName]map[routeKey]bool
 }
 
 func (l *errorLog) set(rollout types.NamespacedName, route routeKey, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		delete(l.errors[rollout], route)
-		return
+	delete(l.errors[rollout], route)
+	delete(l.overtaken[rollout], route)
+	switch {
+	case err == nil || apierrors.IsNotFound(err):
+	case apierrors.IsConflict(err):
+		note(&l.overtaken, rollout, route, true)
+	default:
+		note(&l.errors, rollout, route, err.Error())
 	}
-	if l.errors == nil {
-		l.errors = map[types.NamespacedName]map[routeKey]string{}
+}
+
+// note keeps a value about a route of a rollout.
+func note[V any](in *map[types.NamespacedName]map[routeKey]V, rollout types.NamespacedName, route routeKey, v V) {
+	if *in == nil {
+		*in = map[types.NamespacedName]map[routeKey]V{}
 	}
-	if l.errors[rollout] == nil {
-		l.errors[rollout] = map[routeKey]string{}
+	if (*in)[rollout] == nil {
+		(*in)[rollout] = map[routeKey]V{}
 	}
-	l.errors[rollout][route] = err.Error()
+	(*in)[rollout][route] = v
 }
 
 func (l *errorLog) of(rollout types.NamespacedName, route routeKey) string {
@@ -86,8 +96,17 @@ func (l *errorLog) of(rollout types.NamespacedName, route routeKey) string {
 	return l.errors[rollout][route]
 }
 
+// isOvertaken tells whether the last write did not go through, since another one came
+// before it.
+func (l *errorLog) isOvertaken(rollout types.NamespacedName, route routeKey) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.overtaken[rollout][route]
+}
+
 func (l *errorLog) forget(rollout types.NamespacedName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.errors, rollout)
+	delete(l.overtaken, rollout)
 }

@@ -74,6 +74,7 @@ func (r *Reconciler) observeRoute(wr *v1alpha1.WeightedRollout, ref v1alpha1.Rou
 	observed.Acceptance = route.Accepted(o, r.Confirm)
 	observed.Writer = lastWriter(o)
 	observed.WriteError = r.writeErrors.of(client.ObjectKeyFromObject(wr), key)
+	observed.Overtaken = r.writeErrors.isOvertaken(client.ObjectKeyFromObject(wr), key)
 	return observed
 }
 

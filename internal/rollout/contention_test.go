@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/rollout"
 )
 
 // fought is a world at 20 percent in which a sync tool has begun to set the weights.
@@ -213,4 +214,25 @@ func TestC25RolledBack(t *testing.T) {
 			t.Errorf("a crash between record and route delays the rollback: %s", w.summary())
 		}
 	})
+}
+
+// TestOvertakenIntent: others edit a route, and leave the weights alone, so often that the
+// write of an intent meets one of them each time. What is not written yet cannot have been
+// taken back, and is no fight.
+func TestOvertakenIntent(t *testing.T) {
+	for _, overtaken := range []bool{true, false} {
+		obs := at20(t).observe()
+		obs.Status.Share.Desired = new(v1alpha1.Percent("10"))
+		obs.Status.Share.ConfirmedAt = nil
+		obs.Routes[0].Generation += 3
+		obs.Routes[0].Writer = "storm"
+		obs.Routes[0].Overtaken = overtaken
+		d := rollout.Decide(obs, start.Add(time.Hour))
+		if fought := d.Status.Contention != nil; fought == overtaken {
+			t.Errorf("overtaken: %t; contention %s, %v", overtaken, encoded(d.Status.Contention), d.Events)
+		}
+		if percent := d.Status.Share.Desired; *percent != "10" {
+			t.Errorf("overtaken: %t; %s percent are desired", overtaken, *percent)
+		}
+	}
 }

@@ -102,13 +102,14 @@ func (d *draft) drift() (lowest weights.Share, writer string, higher, rewritten 
 // the difference is an intent that is not written yet. A raise that the ramp does
 // not allow is none: the record was tampered with, or the ramp was edited since. Nor is
 // it one if the route has been written more than once since: the intent was written, and
-// another writer has taken it back before it was confirmed.
+// another writer has taken it back before it was confirmed; unless it is known that the
+// intent was not written.
 func (d *draft) pending(i int) bool {
 	written := d.routeStatus(i).Written
 	if written == nil {
 		return false
 	}
-	if r := d.obs.Routes[i]; r.WriteError == "" && r.Generation > d.routeStatus(i).Generation+1 {
+	if r := d.obs.Routes[i]; r.WriteError == "" && !r.Overtaken && r.Generation > d.routeStatus(i).Generation+1 {
 		return false
 	}
 	bp, err := written.BasisPoints()

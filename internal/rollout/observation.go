@@ -69,6 +69,9 @@ type Route struct {
 	Writer string
 	// WriteError says why the last write to the route was refused, or is empty.
 	WriteError string
+	// Overtaken says that the last write to the route did not go through, since another
+	// writer's came before it. False where that is not known.
+	Overtaken bool
 }
 
 // Orders are what people ask for by annotation.
