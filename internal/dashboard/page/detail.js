@@ -118,7 +118,9 @@ function gate(awaited) {
 
 function evidence(d) {
   const e = d.evidence;
-  const v = e ? e.verdict : d.snapshot;
+  // Once an attempt is over, what ended it counts, and not that nothing is measured any more.
+  const over = ["RolledBack", "Completed", "Idle"].includes(d.phase) && d.snapshot;
+  const v = e && !over ? e.verdict : d.snapshot;
   const pairs = [["Verdict", v ? v.state : "Unknown", v && v.reason ? spaced(v.reason) : ""]];
   if (v && v.score !== undefined && v.score !== "") pairs.push(["Score", digits(Number(v.score), 3), "of 1"]);
   if (e) {
