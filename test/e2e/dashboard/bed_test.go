@@ -43,28 +43,7 @@ func TestMain(m *testing.M) {
 		fmt.Println("skipped by -short: tests with a real API server")
 		os.Exit(0)
 	}
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	var err error
-	bed, err = testbed.Start(ctx, testbed.Options{Log: os.Stderr})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "run `make test-e2e`, which builds what is needed:", err)
-		return 1
-	}
-	code := m.Run()
-	if code != 0 {
-		bed.Keep()
-		fmt.Fprintln(os.Stderr, "logs are in", bed.LogDir())
-	}
-	if err := bed.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return code
+	os.Exit(testbed.RunTests(m, testbed.Options{Log: os.Stderr}, &bed))
 }
 
 // serve runs the command until the test ends, and returns the address that it prints.

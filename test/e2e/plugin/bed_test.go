@@ -5,7 +5,6 @@ package plugin
 
 import (
 	"bytes"
-	"context"
 	"flag"
 	"fmt"
 	"net/http"
@@ -41,28 +40,7 @@ func TestMain(m *testing.M) {
 		fmt.Println("skipped by -short: tests with a real gateway")
 		os.Exit(0)
 	}
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	var err error
-	bed, err = testbed.Start(ctx, testbed.Options{BinDir: os.Getenv("WEIGHTEDROLLOUT_BIN"), Gateway: true, Prometheus: true, Log: os.Stderr})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "run `make test-e2e`, which builds what is needed:", err)
-		return 1
-	}
-	code := m.Run()
-	if code != 0 {
-		bed.Keep()
-		fmt.Fprintln(os.Stderr, "logs are in", bed.LogDir())
-	}
-	if err := bed.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return code
+	os.Exit(testbed.RunTests(m, testbed.Options{BinDir: os.Getenv("WEIGHTEDROLLOUT_BIN"), Gateway: true, Prometheus: true, Log: os.Stderr}, &bed))
 }
 
 func must(t *testing.T, err error, what string) {
