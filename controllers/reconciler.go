@@ -75,7 +75,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
-// +kubebuilder:rbac:groups="",namespace=weightedrollout-system,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups="",namespace=weightedrollout-system,resources=events,verbs=create
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=weightedrollout-system,resources=leases,verbs=get;create;update
 
 // Reconcile takes one rollout one step further.

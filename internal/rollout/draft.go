@@ -296,10 +296,6 @@ func (d *draft) rollBack(reason, message string) {
 	d.event(true, v1alpha1.ReasonRolledBack, "revision %q rolled back from %s percent: %s", d.status.Revision, percent(from), message)
 }
 
-func (d *draft) event(warning bool, reason, format string, args ...any) {
-	d.events = append(d.events, Event{Warning: warning, Reason: reason, Message: clip(fmt.Sprintf(format, args...))})
-}
-
 // wait says what the rollout is doing or waiting for.
 func (d *draft) wait(reason, format string, args ...any) {
 	d.state, d.reason, d.message = stateReconciling, reason, fmt.Sprintf(format, args...)

@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/weightedrollout/weightedrollout/test/auditlog"
 	"github.com/weightedrollout/weightedrollout/test/testbed"
 	"github.com/weightedrollout/weightedrollout/test/testcluster/remains"
 )
@@ -64,7 +65,7 @@ type Cluster struct {
 	network    *os.File
 	tokens     map[string]string // by user
 	apiServer  *testbed.Process
-	starts     []period // of the API server
+	starts     []auditlog.Period // of the API server
 
 	dismissSweeper func() error
 

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"time"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/weightedrollout/weightedrollout/test/auditlog"
 	"github.com/weightedrollout/weightedrollout/test/testbed"
 )
 
@@ -76,7 +78,7 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 		"--audit-log-path="+c.auditPath(),
 		"--audit-log-maxsize=1000",
 	)
-	c.starts = append(c.starts, period{began, time.Now()})
+	c.starts = append(c.starts, auditlog.Period{From: began, To: time.Now()})
 	if err == nil {
 		c.apiServer = p
 	}
@@ -168,4 +170,12 @@ func answersOK(ctx context.Context, client *http.Client, url string) error {
 		return fmt.Errorf("%s answers %s", url, resp.Status)
 	}
 	return nil
+}
+
+func (c *Cluster) auditPath() string { return filepath.Join(c.LogDir(), "audit.log") }
+
+// Audit reads what the API server has written down about the requests of a service
+// account.
+func (c *Cluster) Audit(namespace, serviceAccount string) (*auditlog.Log, error) {
+	return auditlog.ReadFile(c.auditPath(), "system:serviceaccount:"+namespace+":"+serviceAccount, c.starts...)
 }

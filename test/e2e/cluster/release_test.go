@@ -1,13 +1,19 @@
 package cluster
 
 import (
+	"errors"
+	"io"
+	"strings"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/test/auditlog"
 )
 
 // testUpgrade upgrades the release in the middle of a rollout: both replicas are replaced
@@ -39,6 +45,7 @@ func testUninstall(t *testing.T) {
 	s := newShop(t, plan{Namespace: "uninstall", Stages: []int{10, 50}, Soak: "1h", MinIncrease: 10, MaxIncrease: 20}, 60)
 	s.begin()
 	s.reaches(10)
+	grants := auditlog.Grants(hookRules(t)...)
 	s.say("helm uninstall at %d percent", s.last())
 	t.Log(helm(t, "uninstall", release, "--namespace="+systemNamespace, "--wait", "--timeout=5m"))
 	route := &gatewayv1.HTTPRoute{}
@@ -61,5 +68,30 @@ func testUninstall(t *testing.T) {
 	}
 	s.wantNoServerError()
 	kubectl(t, "delete", "namespace", s.namespace, "--timeout=2m")
-	wantNoDenial(t, standDownAccount)
+	audit := wantNoDenial(t, standDownAccount)
+	for _, grant := range audit.Unused(grants) {
+		t.Errorf("granted to those who stand down, and never used: %s", grant)
+	}
+}
+
+// hookRules are those of the roles that the release has for the time of its removal.
+func hookRules(t *testing.T) []rbacv1.PolicyRule {
+	t.Helper()
+	var rules []rbacv1.PolicyRule
+	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(helm(t, "get", "hooks", release, "--namespace="+systemNamespace)), 4096)
+	for {
+		role := &rbacv1.ClusterRole{}
+		if err := decoder.Decode(role); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatalf("reading the release's hooks: %v", err)
+		}
+		if role.Kind == "ClusterRole" {
+			rules = append(rules, role.Rules...)
+		}
+	}
+	if len(rules) == 0 {
+		t.Fatal("the release's hooks have no role")
+	}
+	return rules
 }

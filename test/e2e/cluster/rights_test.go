@@ -2,27 +2,28 @@ package cluster
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/weightedrollout/weightedrollout/test/testcluster"
+	"github.com/weightedrollout/weightedrollout/test/auditlog"
 )
 
 const standDownAccount = "weightedrollout-stand-down"
 
 // needed is what no rollout can do without: if it does not show in the audit log, the log
 // is not about the controller.
-var needed = []testcluster.Use{
+var needed = []auditlog.Use{
 	{Verb: "patch", Group: "gateway.networking.k8s.io", Resource: "httproutes"},
 	{Verb: "patch", Group: "weightedrollout.dev", Resource: "weightedrollouts", Subresource: "status"},
 	{Verb: "watch", Group: "discovery.k8s.io", Resource: "endpointslices"},
 	{Verb: "update", Group: "coordination.k8s.io", Resource: "leases"},
 }
 
-// testRights compares what the controller has done with what it may do.
+// testRights compares what the controller has done with what it may do. That no right is
+// granted in vain is for a test that can make use of all of them: see the tests of
+// workloads.
 func testRights(t *testing.T) {
 	audit := wantNoDenial(t, serviceAccount)
 	for _, use := range needed {
@@ -30,30 +31,18 @@ func testRights(t *testing.T) {
 			t.Errorf("the audit log does not have: %s", use)
 		}
 	}
-	rules := granted(t, serviceAccount)
-	for _, rule := range rules {
-		for _, grant := range split(rule) {
-			if !slices.ContainsFunc(audit.Sorted(), func(u testcluster.Use) bool { return covers(grant, u) }) {
-				t.Logf("granted, and not used in this run: %s", grant)
-			}
-		}
+	grants := auditlog.Grants(granted(t, serviceAccount)...)
+	for _, use := range audit.Uncovered(grants) {
+		t.Errorf("used without a role of the controller that grants it: %s", use)
 	}
-	// What everybody may, such as reading /version, has no group.
-	for _, use := range audit.Sorted() {
-		if use.Resource == "" {
-			continue
-		}
-		if !slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
-			return slices.ContainsFunc(split(r), func(g testcluster.Use) bool { return covers(g, use) })
-		}) {
-			t.Errorf("used without a role of the controller that grants it: %s", use)
-		}
+	for _, grant := range audit.Unused(grants) {
+		t.Logf("granted, and not used in this run: %s", grant)
 	}
 }
 
 // wantNoDenial reads the requests of one of the product's service accounts, and fails if
 // one was refused for want of a right.
-func wantNoDenial(t *testing.T, account string) *testcluster.Audit {
+func wantNoDenial(t *testing.T, account string) *auditlog.Log {
 	t.Helper()
 	audit, err := cluster.Audit(systemNamespace, account)
 	must(t, err, "read the audit log")
@@ -110,25 +99,4 @@ func rulesOf(t *testing.T, ref rbacv1.RoleRef, namespace string) []rbacv1.Policy
 	role := &rbacv1.ClusterRole{}
 	must(t, cluster.Client.Get(t.Context(), client.ObjectKey{Name: ref.Name}, role), "read a cluster role")
 	return role.Rules
-}
-
-// split lists each verb on each resource that a rule grants.
-func split(rule rbacv1.PolicyRule) []testcluster.Use {
-	var grants []testcluster.Use
-	for _, verb := range rule.Verbs {
-		for _, group := range rule.APIGroups {
-			for _, text := range rule.Resources {
-				resource, subresource, _ := strings.Cut(text, "/")
-				grants = append(grants, testcluster.Use{Verb: verb, Group: group, Resource: resource, Subresource: subresource})
-			}
-		}
-	}
-	return grants
-}
-
-// covers says whether a grant, which may have stars, allows a use.
-func covers(grant, use testcluster.Use) bool {
-	match := func(granted, used string) bool { return granted == "*" || granted == used }
-	return match(grant.Verb, use.Verb) && match(grant.Group, use.Group) &&
-		match(grant.Resource, use.Resource) && match(grant.Subresource, use.Subresource)
 }

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
-	"github.com/weightedrollout/weightedrollout/test/testcluster"
+	"github.com/weightedrollout/weightedrollout/test/auditlog"
 )
 
 // testRollouts has a good canary promoted, a bad one rolled back, and one whose workloads
@@ -65,7 +65,7 @@ func testWorkloads(t *testing.T) {
 	s.say("replicas at the end: stable %d, canary %d", *stable.Spec.Replicas, *canary.Spec.Replicas)
 	audit, err := cluster.Audit(systemNamespace, serviceAccount)
 	must(t, err, "read the audit log")
-	for _, use := range []testcluster.Use{
+	for _, use := range []auditlog.Use{
 		{Verb: "watch", Resource: "secrets"},
 		{Verb: "patch", Group: "apps", Resource: "deployments", Subresource: "scale"},
 		{Verb: "patch", Group: "apps", Resource: "deployments"},

@@ -86,6 +86,7 @@ type world struct {
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
+// newWorld makes a namespace in the bed that the tests of this package share.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	if testing.Short() {
@@ -96,6 +97,11 @@ func newWorld(t *testing.T) *world {
 		t.Fatalf("starting the bed: %v", err)
 	}
 	t.Parallel()
+	return s.newWorld(t)
+}
+
+func (s *shared) newWorld(t *testing.T) *world {
+	t.Helper()
 	name := strings.ToLower(strings.TrimPrefix(t.Name(), "Test"))
 	w := &world{shared: s, t: t, namespace: strings.Trim(notInNames.ReplaceAllString(name, "-"), "-")}
 	if err := s.CreateNamespace(t.Context(), w.namespace); err != nil {

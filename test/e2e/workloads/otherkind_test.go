@@ -1,6 +1,7 @@
 package workloads
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -16,16 +17,7 @@ func TestWorkloadOfAnyKind(t *testing.T) {
 	w := newWorld(t)
 	w.shop("web:2")
 	w.awaitEndpoints(canary, 1)
-	var sets appsv1.ReplicaSetList
-	if err := w.Client.List(t.Context(), &sets, client.InNamespace(w.namespace)); err != nil {
-		t.Fatal(err)
-	}
-	name := ""
-	for _, set := range sets.Items {
-		if strings.HasPrefix(set.Name, canary+"-") {
-			name = set.Name
-		}
-	}
+	name := w.replicaSetOf(canary)
 	w.rollout(func(s *v1alpha1.WeightedRolloutSpec) {
 		s.Revision = "2"
 		s.Canary.Workload = &v1alpha1.WorkloadReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: name}
@@ -39,4 +31,23 @@ func TestWorkloadOfAnyKind(t *testing.T) {
 	}
 	w.mergePatch(canary, `{"spec":{"replicas":4}}`)
 	w.awaitPhase(v1alpha1.PhasePromoted)
+}
+
+// replicaSetOf is the name of a Deployment's ReplicaSet, once it is there.
+func (w *world) replicaSetOf(deployment string) string {
+	w.t.Helper()
+	name := ""
+	w.eventually("a ReplicaSet of "+deployment, func() (bool, string) {
+		var sets appsv1.ReplicaSetList
+		if err := w.Client.List(w.t.Context(), &sets, client.InNamespace(w.namespace)); err != nil {
+			w.t.Fatal(err)
+		}
+		for _, set := range sets.Items {
+			if strings.HasPrefix(set.Name, deployment+"-") {
+				name = set.Name
+			}
+		}
+		return name != "", fmt.Sprintf("%d ReplicaSets", len(sets.Items))
+	})
+	return name
 }

@@ -26,20 +26,42 @@ const (
 // another image in 1.
 func (w *world) shop(image string) {
 	w.t.Helper()
+	w.create(newDeployment(stable, 4, template(stable, "web:1")))
+	w.create(newDeployment(canary, 1, template(canary, image)))
+	w.front(httpRoute())
+	w.awaitEndpoints(stable, 4)
+}
+
+// front creates the Services and what is in front of them: a Gateway and a route.
+func (w *world) front(route client.Object) {
+	w.t.Helper()
 	if err := w.Gateway.Create(w.t.Context(), w.namespace, "public"); err != nil {
 		w.t.Fatal(err)
 	}
 	w.create(newService(stable))
 	w.create(newService(canary))
-	w.create(newDeployment(stable, 4, template(stable, "web:1")))
-	w.create(newDeployment(canary, 1, template(canary, image)))
-	route := &gatewayv1.HTTPRoute{}
-	route.Name = "web"
-	route.Spec.ParentRefs = []gatewayv1.ParentReference{{Name: "public"}}
-	route.Spec.Hostnames = []gatewayv1.Hostname{gatewayv1.Hostname(w.namespace + ".example")}
-	route.Spec.Rules = []gatewayv1.HTTPRouteRule{{BackendRefs: []gatewayv1.HTTPBackendRef{backend(stable, 100), backend(canary, 0)}}}
+	parents := gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{{Name: "public"}}}
+	hosts := []gatewayv1.Hostname{gatewayv1.Hostname(w.namespace + ".example")}
+	switch r := route.(type) {
+	case *gatewayv1.HTTPRoute:
+		r.Spec.CommonRouteSpec, r.Spec.Hostnames = parents, hosts
+	case *gatewayv1.GRPCRoute:
+		r.Spec.CommonRouteSpec, r.Spec.Hostnames = parents, hosts
+	}
+	route.SetName("web")
 	w.create(route)
-	w.awaitEndpoints(stable, 4)
+}
+
+func httpRoute() *gatewayv1.HTTPRoute {
+	return &gatewayv1.HTTPRoute{Spec: gatewayv1.HTTPRouteSpec{
+		Rules: []gatewayv1.HTTPRouteRule{{BackendRefs: []gatewayv1.HTTPBackendRef{backend(stable, 100), backend(canary, 0)}}},
+	}}
+}
+
+func grpcRoute() *gatewayv1.GRPCRoute {
+	refs := make([]gatewayv1.GRPCBackendRef, 2)
+	refs[0].BackendRef, refs[1].BackendRef = backend(stable, 100).BackendRef, backend(canary, 0).BackendRef
+	return &gatewayv1.GRPCRoute{Spec: gatewayv1.GRPCRouteSpec{Rules: []gatewayv1.GRPCRouteRule{{BackendRefs: refs}}}}
 }
 
 func backend(name string, weight int32) gatewayv1.HTTPBackendRef {

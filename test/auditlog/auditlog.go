@@ -1,4 +1,6 @@
-package testcluster
+// Package auditlog reads what an API server has written down about somebody's requests,
+// and compares it with what roles grant: what was denied, and which right nobody used.
+package auditlog
 
 import (
 	"bufio"
@@ -9,7 +11,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -41,8 +42,8 @@ func (u Use) String() string {
 	return text
 }
 
-// Audit is what the API server has written down about somebody's requests.
-type Audit struct {
+// Log is what the API server has written down about somebody's requests.
+type Log struct {
 	// Uses counts the requests of each kind.
 	Uses map[Use]int
 	// Denied has a line for each request that was answered 401 or 403.
@@ -52,42 +53,41 @@ type Audit struct {
 	DeniedAtStart int
 }
 
-// period is from when to when the API server was starting.
-type period struct{ from, to time.Time }
+// Period is a time with its ends.
+type Period struct{ From, To time.Time }
 
-func (p period) has(t time.Time) bool { return !t.Before(p.from) && !t.After(p.to) }
+func (p Period) has(t time.Time) bool { return !t.Before(p.From) && !t.After(p.To) }
 
 // Sorted returns the kinds of requests, in the order of their texts.
-func (a *Audit) Sorted() []Use {
-	uses := make([]Use, 0, len(a.Uses))
-	for use := range a.Uses {
+func (l *Log) Sorted() []Use {
+	uses := make([]Use, 0, len(l.Uses))
+	for use := range l.Uses {
 		uses = append(uses, use)
 	}
 	slices.SortFunc(uses, func(x, y Use) int { return cmp.Compare(x.String(), y.String()) })
 	return uses
 }
 
-func (c *Cluster) auditPath() string { return filepath.Join(c.LogDir(), "audit.log") }
-
-// Audit reads what the API server has written down about the requests of a service
-// account. A request that is under way, such as a watch, counts.
-func (c *Cluster) Audit(namespace, serviceAccount string) (*Audit, error) {
-	f, err := os.Open(c.auditPath())
+// ReadFile reads the log of an API server about the requests of a user. A request that is
+// under way, such as a watch, counts. The periods are those in which the API server was
+// starting.
+func ReadFile(path, user string, starts ...Period) (*Log, error) {
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the audit log: %w", err)
 	}
 	defer f.Close()
-	return readAudit(f, "system:serviceaccount:"+namespace+":"+serviceAccount, c.starts)
+	return read(f, user, starts)
 }
 
-func readAudit(log io.Reader, user string, starts []period) (*Audit, error) {
-	audit := &Audit{Uses: map[Use]int{}}
+func read(r io.Reader, user string, starts []Period) (*Log, error) {
+	log := &Log{Uses: map[Use]int{}}
 	counted := map[string]bool{}
-	lines := bufio.NewReader(log)
+	lines := bufio.NewReader(r)
 	for {
 		line, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return audit, nil // a line without an end is being written
+			return log, nil // a line without an end is being written
 		}
 		if err != nil {
 			return nil, fmt.Errorf("reading the audit log: %w", err)
@@ -99,12 +99,12 @@ func readAudit(log io.Reader, user string, starts []period) (*Audit, error) {
 		if event.User.Username != user {
 			continue
 		}
-		audit.add(&event, counted, starts)
+		log.add(&event, counted, starts)
 	}
 }
 
 // add counts a request once: a watch is written down when it begins and when it ends.
-func (a *Audit) add(event *auditv1.Event, counted map[string]bool, starts []period) {
+func (l *Log) add(event *auditv1.Event, counted map[string]bool, starts []Period) {
 	use := Use{Verb: event.Verb}
 	if ref := event.ObjectRef; ref != nil {
 		use.Group, use.Resource, use.Subresource = ref.APIGroup, ref.Resource, ref.Subresource
@@ -115,14 +115,14 @@ func (a *Audit) add(event *auditv1.Event, counted map[string]bool, starts []peri
 		return
 	}
 	counted[string(event.AuditID)] = true
-	a.Uses[use]++
+	l.Uses[use]++
 	s := event.ResponseStatus
 	if s == nil || (s.Code != http.StatusUnauthorized && s.Code != http.StatusForbidden) {
 		return
 	}
-	if slices.ContainsFunc(starts, func(p period) bool { return p.has(event.RequestReceivedTimestamp.Time) }) {
-		a.DeniedAtStart++
+	if slices.ContainsFunc(starts, func(p Period) bool { return p.has(event.RequestReceivedTimestamp.Time) }) {
+		l.DeniedAtStart++
 		return
 	}
-	a.Denied = append(a.Denied, fmt.Sprintf("%d %s %s: %s", s.Code, use, event.RequestURI, s.Message))
+	l.Denied = append(l.Denied, fmt.Sprintf("%d %s %s: %s", s.Code, use, event.RequestURI, s.Message))
 }
