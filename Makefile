@@ -15,6 +15,7 @@ TEST_TOOLS := $(TOOLS) kube-controller-manager helm
 
 SCENARIO     ?=
 DEMO_KEEP    ?=
+IMAGE        ?=
 FUZZTIME     ?= 30s
 RAPID_CHECKS ?= 100000
 
@@ -72,8 +73,8 @@ test-e2e: gcc ## Run the end-to-end tests only: real API server, gateway and Pro
 	@$(GOTEST) $(HEAVY) ./test/e2e/... | $(SUMMARY)
 
 .PHONY: e2e-cluster
-e2e-cluster: ## Run the tests on a real cluster, started here (root, containerd): RUN=TestCluster/Upgrade for one of them.
-	@hack/e2e-cluster.sh $(if $(RUN),-run '$(RUN)')
+e2e-cluster: ## Run the tests on a real cluster, started here (root, containerd), or a given one: KUBECONFIG=file IMAGE=of-the-controller. RUN=TestCluster/Upgrade for one of them.
+	@GIVEN_KUBECONFIG='$(if $(findstring command,$(origin KUBECONFIG)),$(KUBECONFIG))' IMAGE='$(IMAGE)' hack/e2e-cluster.sh $(if $(RUN),-run '$(RUN)')
 
 .PHONY: test-browser
 test-browser: ## Check the dashboard in Chromium: needs node, npm and chromium.

@@ -209,7 +209,10 @@ func noWindows(d *live.Document) string {
 // window that lies beside the one before.
 func (s *sighting) take(d *live.Document) {
 	in := &s.input
-	in.Confirmed = in.Confirmed && d.ConfirmedAt != nil
+	if s.rollout.Status.Outcome == v1alpha1.OutcomeInProgress {
+		// Otherwise the evidence is about nothing, and the status knows.
+		in.Confirmed = in.Confirmed && d.ConfirmedAt != nil
+	}
 	in.NoWindows = noWindows(d)
 	for _, e := range d.Evaluations {
 		length := e.End.Sub(e.Start)

@@ -200,6 +200,37 @@ func TestDiagnoseGolden(t *testing.T) {
 	}
 }
 
+// TestDiagnoseAfterTheEnd: the evidence of an attempt that has ended is about nothing; that
+// the gateways have confirmed 0 percent is in the status.
+func TestDiagnoseAfterTheEnd(t *testing.T) {
+	ended := strings.NewReplacer("phase: Progressing", "phase: RolledBack\n  outcomeReason: Unhealthy", "outcome: InProgress", "outcome: RolledBack",
+		`desired: 20, observed: "20.4", observedFrom: Requests,`, "desired: 0,",
+		`TrafficMatchesWeights, status: "True"`, `TrafficMatchesWeights, status: Unknown`).Replace(healthyRollout)
+	routes := strings.NewReplacer("weight: 80", "weight: 100", "weight: 20", "weight: 0").Replace(plainRoutes)
+	inCluster(t, objects(t, ended, routes, steadily...))
+	d := evidence(constant(0), constant(800))
+	d.ConfirmedAt, d.Evaluations, d.Traffic = nil, nil, &live.Traffic{NotCounted: "no attempt is under way"}
+	address, token, ca := controller(t, d, http.StatusOK)
+	r := run(t, "", "diagnose", "checkout", "-n", "shop", "--evidence", address, "--token-file", token, "--ca-file", ca)
+	if strings.Contains(r.out, "have not confirmed") || strings.Count(r.out, "No attempt is under way") != 2 {
+		t.Errorf("it says:\n%s", r.out)
+	}
+}
+
+// TestAgeOfAnAttempt: a second attempt begins at the share of the first, which it does not
+// change.
+func TestAgeOfAnAttempt(t *testing.T) {
+	hour := time.Now().Add(-time.Hour).UTC().Format("2006-01-02T15:04:05.000000Z")
+	began := time.Now().Add(-2 * time.Second).UTC().Format("2006-01-02T15:04:05.000000Z")
+	rollout := strings.NewReplacer("reason: Soaking", "reason: Starting", "desired: 20,", `desired: 0, changedAt: "`+hour+`",`,
+		"attempt: 2", `attempt: 2`+"\n  startedAt: \""+began+`"`).Replace(healthyRollout)
+	inCluster(t, objects(t, rollout, plainRoutes, steadily...))
+	r := run(t, "", "status", "checkout", "-n", "shop")
+	if !regexp.MustCompile(`For \d+s`).MatchString(r.out) || strings.Contains(r.out, "For 1h") {
+		t.Errorf("it says:\n%s", r.out)
+	}
+}
+
 func TestDiagnoseAsData(t *testing.T) {
 	inCluster(t, objects(t, healthyRollout, plainRoutes, steadily...))
 	address, token, ca := controller(t, evidence(constant(500), constant(500)), http.StatusOK)

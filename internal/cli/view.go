@@ -184,9 +184,15 @@ func lasting(wr *v1alpha1.WeightedRollout, reason string, now time.Time) string 
 			return since(c.LastTransitionTime.Time)
 		}
 	case v1alpha1.ReasonRouteNotConfirmed, v1alpha1.ReasonStarting:
-		if at := st.Share.ChangedAt; at != nil {
-			return since(at.Time)
+		var at time.Time
+		if st.Share.ChangedAt != nil {
+			at = st.Share.ChangedAt.Time
 		}
+		// An attempt that begins at the share of the one before does not change it.
+		if st.StartedAt != nil && st.StartedAt.After(at) {
+			at = st.StartedAt.Time
+		}
+		return since(at)
 	}
 	switch {
 	case st.Pause != nil:

@@ -28,13 +28,14 @@ func Swings(in Input) Finding {
 		f.number(at, "%s to %s (%s)", c.From, c.To, c.Why)
 	}
 	if c := in.fellCold(); c != nil {
-		f.remedy("the first traffic of a cold canary was too much for it: compilers, caches and connection pools were empty",
-			"lower ramp.warmup.initialPercent or raise ramp.warmup.soak; give the canary more replicas; if it fails warm as well, repair it")
-		return f.concludes(Problem, "the canary fell with its first traffic, %s (%s)", c.From, c.Why)
+		// That it fell is told elsewhere. Why it did, the weights do not say.
+		f.remedy("if it does well once it is warm, its first traffic was too much for it: compilers, caches and connection pools were empty",
+			"lower ramp.warmup.initialPercent or raise ramp.warmup.soak; give the canary more replicas")
+		return f.concludes(CannotTell, "the canary fell with its first traffic, %s (%s): a cold one does so, and so does a bad one", c.From, c.Why)
 	}
-	moves, turns, why := turnsOf(in.Changes)
+	moves, turns, why := turnsOf(in.lastAttempt())
 	if turns < teeth {
-		return f.concludes(OK, "the share has moved %s, and turned %s", many(moves, "time"), many(turns, "time"))
+		return f.concludes(OK, "in the last attempt the share has moved %s, and turned %s", many(moves, "time"), many(turns, "time"))
 	}
 	if why[v1alpha1.ReasonDrift] {
 		f.remedy("another writer changes the weights, and the controller sets them back",
@@ -52,20 +53,17 @@ func Swings(in Input) Finding {
 	if why[v1alpha1.ReasonBreakerOpen] {
 		f.remedy("the canary breaks again whenever it is tried", "repair it; a lower onUnhealthy.maxTrips ends the attempt sooner")
 	}
-	return f.concludes(Problem, "the share has changed its direction %d times: it swings", turns)
+	return f.concludes(Problem, "in the last attempt the share has changed its direction %d times: it swings", turns)
 }
 
-// turnsOf counts how often the share moved, and turned within an attempt, and collects the
-// reasons of its falls.
+// turnsOf counts how often the share moved and turned, and collects the reasons of its
+// falls.
 func turnsOf(changes []Change) (moves, turns int64, why map[string]bool) {
 	why = map[string]bool{}
 	last := 0
 	for _, c := range changes {
 		direction := 0
 		switch {
-		case c.Started:
-			last = 0
-			continue
 		case c.To > c.From:
 			direction = 1
 		case c.To < c.From:
@@ -84,15 +82,20 @@ func turnsOf(changes []Change) (moves, turns int64, why map[string]bool) {
 	return moves, turns, why
 }
 
-// fellCold returns the fall that ended the first traffic of the last attempt, if it did.
-func (in Input) fellCold() *Change {
+// lastAttempt returns what has changed since the last attempt began.
+func (in Input) lastAttempt() []Change {
 	start := 0
 	for i, c := range in.Changes {
 		if c.Started {
 			start = i + 1
 		}
 	}
-	attempt := slices.DeleteFunc(slices.Clone(in.Changes[start:]), func(c Change) bool { return c.From == c.To })
+	return in.Changes[start:]
+}
+
+// fellCold returns the fall that ended the first traffic of the last attempt, if it did.
+func (in Input) fellCold() *Change {
+	attempt := slices.DeleteFunc(slices.Clone(in.lastAttempt()), func(c Change) bool { return c.From == c.To })
 	if len(attempt) != 2 || attempt[0].From != 0 || attempt[0].To == 0 || attempt[1].To != 0 {
 		return nil
 	}

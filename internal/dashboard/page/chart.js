@@ -42,11 +42,12 @@ function grid(chart, width, x, y) {
     parts.push(s("text", { class: "tick", x: edge.left - 8, y: y(value) + 4, "text-anchor": "end", text: chart.write(value) }));
   }
   const ticks = width < 420 ? 2 : 4;
-  const long = chart.to - chart.from < ticks * 60000;
+  // Ticks are not on whole minutes: in a short span that would show.
+  const seconds = chart.to - chart.from < 30 * 60000;
   for (let i = 0; i <= ticks; i++) {
     const at = chart.from + ((chart.to - chart.from) * i) / ticks;
     const anchor = i === 0 ? "start" : i === ticks ? "end" : "middle";
-    const time = new Date(at).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", second: long ? "2-digit" : undefined });
+    const time = new Date(at).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", second: seconds ? "2-digit" : undefined });
     parts.push(s("text", { class: "tick", x: x(at), y: height - 6, "text-anchor": anchor, text: time }));
   }
   return parts;

@@ -150,7 +150,7 @@ function tables(d) {
   table(byId("conditions"), [["Condition", false], ["Status", false], ["Reason", false], ["In words", false], ["Since", false]],
     d.conditions.map((c) => [c.type, c.status, c.reason, c.message, clock(c.since)]), "The controller has said nothing yet.");
   const numbers = (d.numbers ?? []).map((n) => [n.what, n.value]);
-  if (d.command) numbers.push(["last command", `${d.command.verb}: ${d.command.accepted ? "carried out" : "ignored"}${d.command.message ? `, ${d.command.message}` : ""}`]);
+  if (d.command) numbers.push(["last command", `${d.command.verb}: ${d.command.accepted ? "" : "ignored, "}${d.command.message || "carried out"}`]);
   facts(byId("numbers"), numbers);
   table(byId("history"), [["Attempt", true], ["Revision", false], ["Outcome", false], ["Weight", true], ["Began", false], ["Ended", false], ["Why", false]],
     d.history.map((a) => [String(a.attempt), a.revision, spaced(a.outcome), share(a.weight), clock(a.startedAt), clock(a.endedAt), [a.reason, a.message].filter(Boolean).join(": ")]), "No attempt has ended yet.");

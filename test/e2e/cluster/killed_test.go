@@ -29,6 +29,7 @@ const victim = "victim"
 // testKilled kills a program that runs another cluster beside this one, as the kernel
 // does when memory is short: nothing of that cluster may be left.
 func testKilled(t *testing.T) {
+	needsOwn(t)
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), wanted+"="+victim)
 	var log bytes.Buffer
@@ -94,7 +95,7 @@ func processesOf(t *testing.T, dir string) []string {
 // beVictim starts a cluster with a pod, says where it is, and waits for the end of its
 // input.
 func beVictim(ctx context.Context) int {
-	image := testcluster.Image{Tag: "localhost/podinfo:e2e", Program: "podinfo"}
+	image := testcluster.Image{Tag: "localhost/podinfo:victim", Program: "podinfo"}
 	c, err := testcluster.Start(ctx, testcluster.Options{Module: moduleDir, Images: []testcluster.Image{image}, Log: os.Stderr})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -1,6 +1,7 @@
 // Package cluster tests the whole product where people run it: pods of the controller's
 // image, installed by Helm's chart into a real cluster, with a gateway, Prometheus and
-// two versions of a service as pods beside it. It needs root: make e2e-cluster.
+// two versions of a service as pods beside it. It needs root, or a cluster that is given:
+// make e2e-cluster.
 package cluster
 
 import (
@@ -30,20 +31,21 @@ const (
 	pollEvery = 100 * time.Millisecond
 )
 
-// images are what the pods run, made of the programs in bin/.
+// images are what the pods run, made of the programs in bin/. Those of others have the
+// names under which a given cluster finds them.
 var images = []testcluster.Image{
 	{Tag: managerRepository + ":" + managerTag, Program: "manager"},
+	{Tag: managerRepository + ":" + earlierTag, Program: "manager"},
 	// What the chart, config/ and the sample name.
 	{Tag: managerRepository + ":dev", Program: "manager"},
 	{Tag: "ghcr.io/stefanprodan/podinfo:6.7.0", Program: "podinfo"},
 	{Tag: "ghcr.io/stefanprodan/podinfo:6.7.1", Program: "podinfo"},
-	{Tag: "localhost/podinfo:e2e", Program: "podinfo"},
-	{Tag: "localhost/prometheus:e2e", Program: "prometheus"},
-	{Tag: "localhost/traefik:e2e", Program: "traefik"},
+	{Tag: "docker.io/prom/prometheus:v3.16.0", Program: "prometheus"},
+	{Tag: "docker.io/library/traefik:v3.6.12", Program: "traefik"},
 }
 
 var (
-	cluster *testcluster.Cluster
+	cluster *site
 	// moduleDir is the root of this repository, and gatewayAPIDir that of the Gateway API.
 	moduleDir, gatewayAPIDir string
 )
@@ -66,19 +68,24 @@ func run(m *testing.M) int {
 	if err == nil && os.Getenv(wanted) == victim {
 		return beVictim(ctx)
 	}
+	if err == nil && os.Getenv(wanted) == given {
+		return beGuest(ctx, m)
+	}
+	var own *testcluster.Cluster
 	if err == nil {
-		cluster, err = testcluster.Start(ctx, testcluster.Options{Module: moduleDir, Images: images, Log: os.Stderr})
+		own, err = testcluster.Start(ctx, testcluster.Options{Module: moduleDir, Images: images, Log: os.Stderr})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "make e2e-cluster builds what is needed:", err)
 		return 1
 	}
+	cluster = &site{own: own, Client: own.Client, Dir: own.Dir}
 	ended := make(chan struct{})
 	go func() {
 		select {
 		case <-ctx.Done():
 			fmt.Fprintln(os.Stderr, "stopped: removing the cluster")
-			if err := cluster.Stop(false); err != nil {
+			if err := own.Stop(false); err != nil {
 				fmt.Fprintln(os.Stderr, "stopping the cluster:", err)
 			}
 			os.Exit(130)
@@ -87,7 +94,7 @@ func run(m *testing.M) int {
 	}()
 	code := m.Run()
 	close(ended)
-	if err := cluster.Stop(code != 0); err != nil {
+	if err := own.Stop(code != 0); err != nil {
 		fmt.Fprintln(os.Stderr, "stopping the cluster:", err)
 		return 1
 	}
@@ -112,6 +119,7 @@ func TestCluster(t *testing.T) {
 		{"Rights", testRights},
 		{"Uninstall", testUninstall},
 		{"Pages", testPages},
+		{"Given", testGiven},
 	} {
 		t.Run(step.name, step.run)
 		if err := cluster.Err(); err != nil {

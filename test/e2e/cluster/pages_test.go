@@ -26,7 +26,7 @@ func clone(t *testing.T) string {
 	sample := filepath.Join(dir, "config", "samples", "first.yaml")
 	text, err := os.ReadFile(sample)
 	must(t, err, "read the sample")
-	changed := strings.NewReplacer("name: traefik-gateway", "name: public", "http://prometheus.monitoring:9090", prometheusAddress).Replace(string(text))
+	changed := strings.NewReplacer("name: traefik-gateway", "name: public", "namespace: traefik", "namespace: "+gatewayNamespace, "http://prometheus.monitoring:9090", prometheusAddress(t)).Replace(string(text))
 	must(t, os.WriteFile(sample, []byte(changed), 0o600), "change the sample")
 	return dir
 }
@@ -56,9 +56,6 @@ func shell(t *testing.T, dir, commands string) string {
 	cmd := cluster.Command(ctx, "bash", "-euo", "pipefail", "-c", commands)
 	cmd.Dir = dir
 	cmd.Env = append(cmd.Env, "PATH="+filepath.Join(moduleDir, "bin")+":"+os.Getenv("PATH"))
-	for _, kind := range []string{"CACHE", "CONFIG", "DATA"} {
-		cmd.Env = append(cmd.Env, "HELM_"+kind+"_HOME="+filepath.Join(cluster.Dir, "helm", strings.ToLower(kind)))
-	}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s\n%s\n%s", err, commands, out, podsOfSystem())
@@ -71,6 +68,7 @@ func shell(t *testing.T, dir, commands string) string {
 // first rollout with the sample, how to look at it and to steer it, the removal, and the
 // installation with kubectl.
 func testPages(t *testing.T) {
+	needsOwn(t)
 	helm(t, "uninstall", release, "--namespace="+systemNamespace, "--ignore-not-found", "--wait", "--timeout=5m")
 	dir := clone(t)
 

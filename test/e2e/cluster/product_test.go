@@ -14,9 +14,12 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	sigsyaml "sigs.k8s.io/yaml"
 )
 
 const (
@@ -25,41 +28,108 @@ const (
 	serviceAccount    = "weightedrollout-manager"
 	managerRepository = "ghcr.io/weightedrollout/weightedrollout"
 	managerTag        = "e2e"
-
-	gatewayAddress    = "10.96.0.80:80"
-	prometheusAddress = "http://10.96.0.90:9090"
+	earlierTag        = "e2e-earlier"
 )
 
 // installGateway installs the Gateway API, Traefik and Prometheus.
 func installGateway(t *testing.T) {
 	t.Helper()
-	kubectl(t, "apply", "--server-side", "-f", filepath.Join(gatewayAPIDir, "config", "crd", "standard"))
-	kubectl(t, "wait", "--for=condition=Established", "--timeout=2m", "crd", "--all")
-	for _, file := range []string{"gateway.yaml", "prometheus.yaml"} {
-		text, err := os.ReadFile(filepath.Join("testdata", file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		create(t, string(text))
+	// A given cluster may have them in a version of its own.
+	if has, err := cluster.hasDefinition(t.Context(), routeDefinition); err != nil {
+		t.Fatal(err)
+	} else if !has {
+		kubectl(t, "apply", "--server-side", "-f", gatewayDefinitions())
+		kubectl(t, "wait", "--for=condition=Established", "--timeout=2m", "crd", "gatewayclasses."+gatewayv1.GroupName,
+			"gateways."+gatewayv1.GroupName, "httproutes."+gatewayv1.GroupName, "grpcroutes."+gatewayv1.GroupName)
 	}
-	kubectl(t, "rollout", "status", "--namespace=traefik", "--timeout=5m", "deployment/traefik")
-	kubectl(t, "rollout", "status", "--namespace=monitoring", "--timeout=5m", "deployment/prometheus")
+	text, err := os.ReadFile(filepath.Join("testdata", "gateway.yaml"))
+	must(t, err, "read a manifest")
+	create(t, string(text))
+	create(t, render(t, "prometheus.yaml.tmpl", map[string]any{"Gateway": cluster.address(t, gatewayNamespace, "traefik")}))
+	kubectl(t, "rollout", "status", "--namespace="+gatewayNamespace, "--timeout=5m", "deployment/traefik")
+	kubectl(t, "rollout", "status", "--namespace="+monitoringNamespace, "--timeout=5m", "deployment/prometheus")
 }
+
+func gatewayDefinitions() string { return filepath.Join(gatewayAPIDir, "config", "crd", "standard") }
 
 // installProduct installs the controller by its chart, with the rights that are not given
 // by default, so that they are used.
 func installProduct(t *testing.T) {
 	t.Helper()
-	// A copy, so that an edit in the middle of a run is not taken for an upgrade.
-	must(t, os.CopyFS(chart(), os.DirFS(filepath.Join(moduleDir, "charts", "weightedrollout"))), "copy the chart")
-	t.Log(helm(t, "install", release, chart(),
+	// Copies, so that an edit in the middle of a run is not taken for an upgrade.
+	for _, dir := range []string{chart(), earlierChart()} {
+		must(t, os.CopyFS(dir, os.DirFS(filepath.Join(moduleDir, "charts", "weightedrollout"))), "copy the chart")
+	}
+	makeEarlier(t)
+	repository, tag := managerRepository, earlierTag
+	if cluster.own == nil {
+		repository, tag = givenImage(t)
+	}
+	t.Log(helm(t, "install", release, earlierChart(),
 		"--namespace="+systemNamespace, "--create-namespace", "--wait", "--timeout=5m",
-		"--set=image.repository="+managerRepository, "--set=image.tag="+managerTag, "--set=image.pullPolicy=Never",
-		"--set=replicas=2", "--set=prometheus.address="+prometheusAddress,
+		"--set=image.repository="+repository, "--set-string=image.tag="+tag,
+		"--set=replicas=2", "--set=prometheus.address="+prometheusAddress(t),
 		"--set=workloads.write=true", "--set=secrets.read=true"))
 }
 
+// givenImage is the image of the controller that a given cluster is to run.
+func givenImage(t *testing.T) (repository, tag string) {
+	t.Helper()
+	image := os.Getenv(imageVariable)
+	i := strings.LastIndex(image, ":")
+	if i <= strings.LastIndex(image, "/") {
+		t.Fatalf("the image is %q: IMAGE=registry/name:tag says which image of the controller the cluster is to run; make image makes one, to be pushed to where the cluster finds it", image)
+	}
+	return image[:i], image[i+1:]
+}
+
 func chart() string { return filepath.Join(cluster.Dir, "chart") }
+
+// earlierChart stands for the one of an earlier release: there is none yet.
+func earlierChart() string { return filepath.Join(cluster.Dir, "earlier") }
+
+// makeEarlier makes the earlier chart differ in what a release changes: its version, the
+// image, and the definition, which lacks the last column of kubectl get.
+func makeEarlier(t *testing.T) {
+	t.Helper()
+	rewrite(t, filepath.Join(earlierChart(), "Chart.yaml"), func(chart map[string]any) error {
+		return unstructured.SetNestedField(chart, "0.0.1-earlier", "version")
+	})
+	rewrite(t, filepath.Join(earlierChart(), "files", "weightedrollout.dev_weightedrollouts.yaml"), func(crd map[string]any) error {
+		versions, _, err := unstructured.NestedSlice(crd, "spec", "versions")
+		if err != nil {
+			return err
+		}
+		version := versions[0].(map[string]any)
+		columns, _, err := unstructured.NestedSlice(version, "additionalPrinterColumns")
+		if err != nil {
+			return err
+		}
+		version["additionalPrinterColumns"] = columns[:len(columns)-1]
+		return unstructured.SetNestedSlice(crd, versions, "spec", "versions")
+	})
+}
+
+// rewrite changes a YAML file.
+func rewrite(t *testing.T, file string, change func(map[string]any) error) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	must(t, err, "read "+file)
+	object := map[string]any{}
+	must(t, yaml.Unmarshal(text, &object), "read "+file)
+	must(t, change(object), "change "+file)
+	text, err = sigsyaml.Marshal(object)
+	must(t, err, "change "+file)
+	must(t, os.WriteFile(file, text, 0o600), "change "+file)
+}
+
+// columns counts the columns that the definition adds to kubectl get.
+func columns(t *testing.T) int {
+	t.Helper()
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	must(t, cluster.Client.Get(t.Context(), client.ObjectKey{Name: definition}, crd), "read the definition")
+	return len(crd.Spec.Versions[0].AdditionalPrinterColumns)
+}
 
 // kubectl runs kubectl as an administrator, and returns what it printed.
 func kubectl(t *testing.T, args ...string) string {
@@ -72,15 +142,12 @@ func helm(t *testing.T, args ...string) string {
 	return command(t, "helm", args...)
 }
 
-// command runs a program in the cluster's network.
+// command runs a program that reaches the cluster.
 func command(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
 	cmd := cluster.Command(ctx, name, args...)
-	for _, kind := range []string{"CACHE", "CONFIG", "DATA"} {
-		cmd.Env = append(cmd.Env, "HELM_"+kind+"_HOME="+filepath.Join(cluster.Dir, "helm", strings.ToLower(kind)))
-	}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s %s: %v\n%s\n%s", name, strings.Join(args, " "), err, out, podsOfSystem())

@@ -25,6 +25,7 @@ var needed = []auditlog.Use{
 // granted in vain is for a test that can make use of all of them: see the tests of
 // workloads.
 func testRights(t *testing.T) {
+	needsOwn(t)
 	audit := wantNoDenial(t, serviceAccount)
 	for _, use := range needed {
 		if audit.Uses[use] == 0 {
@@ -44,7 +45,7 @@ func testRights(t *testing.T) {
 // one was refused for want of a right.
 func wantNoDenial(t *testing.T, account string) *auditlog.Log {
 	t.Helper()
-	audit, err := cluster.Audit(systemNamespace, account)
+	audit, err := cluster.own.Audit(systemNamespace, account)
 	must(t, err, "read the audit log")
 	t.Logf("the requests of %s:", account)
 	for _, use := range audit.Sorted() {

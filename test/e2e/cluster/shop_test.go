@@ -16,11 +16,15 @@ import (
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 )
 
+// shopHeader names the shop that a visitor wants: a request that the API server passes on
+// cannot say so by its host.
+const shopHeader = "X-Shop"
+
 // track is one version of a shop's service.
 type track struct {
 	Name     string
 	Replicas int
-	Args     string // of podinfo, as a YAML list
+	Command  string // as a YAML list
 }
 
 // plan is what the shops' rollouts differ in.
@@ -51,11 +55,11 @@ func newShop(t *testing.T, p plan, perSecond int, canaryArgs ...string) *shop {
 	t.Helper()
 	common := []string{"--port=9898", "--level=panic", "--config-path=/"}
 	list := func(name string, more ...string) string {
-		return fmt.Sprintf("%q", append(append([]string{"--ui-message=" + name}, common...), more...))
+		return fmt.Sprintf("%q", append(append([]string{"./podinfo", "--ui-message=" + name}, common...), more...))
 	}
 	tracks := []track{{"stable", 1, list("stable")}, {"canary", 1, list("canary", canaryArgs...)}}
 	for i, tr := range tracks {
-		tracks[i].Args = strings.ReplaceAll(tr.Args, `" "`, `", "`)
+		tracks[i].Command = strings.ReplaceAll(tr.Command, `" "`, `", "`)
 	}
 	create(t, render(t, "shop.yaml.tmpl", map[string]any{"Namespace": p.Namespace, "Tracks": tracks}))
 	for _, tr := range tracks {
@@ -81,7 +85,10 @@ func render(t *testing.T, file string, data any) string {
 // begin creates the rollout.
 func (s *shop) begin() {
 	s.t.Helper()
-	create(s.t, render(s.t, "rollout.yaml.tmpl", s.plan))
+	create(s.t, render(s.t, "rollout.yaml.tmpl", struct {
+		plan
+		Prometheus string
+	}{s.plan, prometheusAddress(s.t)}))
 	s.say("the rollout begins")
 }
 
@@ -90,16 +97,16 @@ func (s *shop) say(format string, args ...any) {
 	s.t.Logf("%6.1fs  %s: %s", time.Since(s.began).Seconds(), s.namespace, fmt.Sprintf(format, args...))
 }
 
-func (s *shop) host() string { return s.namespace + ".example" }
-
 // waitServed waits until the gateway has taken the route.
 func (s *shop) waitServed() {
 	s.t.Helper()
-	httpClient := cluster.HTTPClient()
-	eventually(s.t, "the gateway serves "+s.host(), func() (bool, string) {
-		req, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, "http://"+gatewayAddress+"/api/info", nil)
+	transport, url := cluster.visitors(s.t)
+	httpClient := &http.Client{Transport: transport, Timeout: patience}
+	defer httpClient.CloseIdleConnections()
+	eventually(s.t, "the gateway serves "+s.namespace, func() (bool, string) {
+		req, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, url+"/api/info", nil)
 		must(s.t, err, "make a request")
-		req.Host = s.host()
+		req.Header.Set(shopHeader, s.namespace)
 		resp, err := httpClient.Do(req)
 		if err != nil {
 			return false, err.Error()
@@ -109,12 +116,12 @@ func (s *shop) waitServed() {
 	})
 }
 
-// visit sends requests from the node to the gateway's Service.
+// visit sends requests to the gateway.
 func (s *shop) visit(perSecond int) {
-	transport := &http.Transport{DialContext: cluster.DialContext, MaxIdleConnsPerHost: 16}
-	attacker := vegeta.NewAttacker(vegeta.Client(&http.Client{Transport: transport, Timeout: patience}),
-		vegeta.Workers(4), vegeta.MaxWorkers(32))
-	target := vegeta.Target{Method: http.MethodGet, URL: "http://" + gatewayAddress + "/api/info", Header: http.Header{"Host": {s.host()}}}
+	transport, url := cluster.visitors(s.t)
+	httpClient := &http.Client{Transport: transport, Timeout: patience}
+	attacker := vegeta.NewAttacker(vegeta.Client(httpClient), vegeta.Workers(4), vegeta.MaxWorkers(32))
+	target := vegeta.Target{Method: http.MethodGet, URL: url + "/api/info", Header: http.Header{shopHeader: {s.namespace}}}
 	results := attacker.Attack(vegeta.NewStaticTargeter(target), vegeta.Rate{Freq: perSecond, Per: time.Second}, time.Hour, "")
 	done := make(chan struct{})
 	go func() {
@@ -128,7 +135,7 @@ func (s *shop) visit(perSecond int) {
 	s.t.Cleanup(func() {
 		attacker.Stop()
 		<-done
-		transport.CloseIdleConnections()
+		httpClient.CloseIdleConnections()
 		s.say("the visitors' answers, by status (0: none): %v", s.answers)
 	})
 }

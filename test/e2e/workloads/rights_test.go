@@ -37,8 +37,8 @@ var optionalRoles = []string{"weightedrollout-workload-writer", "weightedrollout
 // right that is taken away is denied to one of its requests; one that is added is not
 // used: the test fails either way.
 //
-// The API server cannot stream lists, as those before Kubernetes 1.34 could not by
-// default, so that the manager asks for each list first.
+// The API server does not stream lists, which is left to each cluster, so that the
+// manager asks for every list before it watches.
 func TestRights(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a control plane")
