@@ -21,8 +21,12 @@ const standardInput = "-"
 type input struct {
 	filename, name string
 
+	// place is the file, and the document in it that holds the rollout, for errors.
+	place   string
 	file    *manifest.File
 	rollout *v1alpha1.WeightedRollout
+	// others are further files at hand, in which the kinds of routes are looked up.
+	others []*manifest.File
 }
 
 func (i *input) bind(cmd *cobra.Command) {
@@ -46,20 +50,33 @@ func (i *input) read(streams genericiooptions.IOStreams) error {
 		return err
 	}
 	defer data.Close()
-	named := i.filename
-	if named == standardInput {
-		named = "standard input"
-	}
+	i.place = titleOf(i.filename)
 	if i.file, err = manifest.Read(data); err != nil {
-		return fmt.Errorf("%s: %w", named, bare(err))
+		return fmt.Errorf("%s: %w", i.place, bare(err))
+	}
+	if n := i.file.Place(i.name); n > 0 {
+		i.place += fmt.Sprintf(", document %d", n)
 	}
 	if i.rollout, err = i.file.Rollout(i.name); err != nil {
 		if _, several := errors.AsType[*manifest.SeveralError](err); several {
-			return fmt.Errorf("%s: %w, with --name", named, err)
+			return fmt.Errorf("%s: %w, with --name", i.place, err)
 		}
-		return fmt.Errorf("%s: %w", named, err)
+		return fmt.Errorf("%s: %w", i.place, err)
 	}
 	return nil
+}
+
+// about says of an error in which file and document the rollout is that it is about.
+func (i *input) about(err error) error {
+	return fmt.Errorf("%s, WeightedRollout %q: %w", i.place, i.rollout.Name, err)
+}
+
+// titleOf names a file for people.
+func titleOf(filename string) string {
+	if filename == standardInput {
+		return "standard input"
+	}
+	return filename
 }
 
 // open opens a file, or standard input.

@@ -5,9 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,7 +12,6 @@ import (
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 	"github.com/weightedrollout/weightedrollout/internal/manifest"
-	"github.com/weightedrollout/weightedrollout/internal/manifest/yamltext"
 )
 
 // LintOptions are those of the command lint.
@@ -39,8 +35,9 @@ func newLintCommand(streams genericiooptions.IOStreams) *cobra.Command {
 Every WeightedRollout in the files is checked by the schema and the rules of the CRD, and
 its plan for what cannot work as written: the warnings of plan. Each problem is told with
 the file, the number of the document, the field, and what to do. Other objects are passed
-over; of routes in the same file the rules are looked at. Of a folder, the files in it are
-checked whose names end with .yaml, .yml or .json, and those of the folders below are not.
+over; of routes in the same file the rules are looked at, and of those in all files the
+kinds. Of a folder, the files in it are checked whose names end with .yaml, .yml or .json,
+and those of the folders below are not.
 
 The exit code is 1 if there is an error, or with --strict a warning.`,
 		Example: `  # Before a commit
@@ -112,10 +109,8 @@ func (o *LintOptions) Run() error {
 		return err
 	}
 	found := &Lint{Remarks: []Remark{}}
-	for _, filename := range o.filenames {
-		if err := o.files(found, filename); err != nil {
-			return err
-		}
+	if err := o.check(found); err != nil {
+		return err
 	}
 	if err := o.output.write(o.Out, found, func(s *screen) { drawLint(s, found) }); err != nil {
 		return err
@@ -126,68 +121,49 @@ func (o *LintOptions) Run() error {
 	return nil
 }
 
-// files checks a file, or those in a folder. Of the latter some may hold other things.
-func (o *LintOptions) files(found *Lint, filename string) error {
-	is, err := os.Stat(filename)
-	if filename == standardInput || err != nil || !is.IsDir() {
-		return o.file(found, filename, true)
-	}
-	entries, err := os.ReadDir(filename) // sorted by name
-	if err != nil {
-		return fmt.Errorf("read the folder %s: %w", filename, bare(err))
-	}
-	before, read := found.Rollouts+len(found.Remarks), 0
-	for _, e := range entries {
-		if e.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(e.Name())) {
-			continue
-		}
-		read++
-		if err := o.file(found, filepath.Join(filename, e.Name()), false); err != nil {
+// check reads all files, and then checks one after the other.
+func (o *LintOptions) check(found *Lint) error {
+	var sources []lintSource
+	var whole []*manifest.File
+	for _, filename := range o.filenames {
+		source, err := readSource(filename, o.IOStreams)
+		if err != nil {
 			return err
 		}
+		for _, f := range source.files {
+			whole = append(whole, f.whole)
+		}
+		sources = append(sources, source)
 	}
-	if found.Rollouts+len(found.Remarks) == before {
-		found.add(severityError, filename, 0, "", "no WeightedRollout is in the %s of the folder that end with .yaml, .yml or .json; those below it are not looked at: name the folder or the file that holds one", plural(read, "file", "files"))
+	for _, source := range sources {
+		before := found.Rollouts + len(found.Remarks)
+		for _, f := range source.files {
+			o.file(found, f, whole, !source.isFolder)
+		}
+		if source.isFolder && found.Rollouts+len(found.Remarks) == before {
+			found.add(severityError, source.filename, 0, "", "no WeightedRollout is in the %s of the folder that end with .yaml, .yml or .json; those below it are not looked at: name the folder or the file that holds one", plural(len(source.files), "file", "files"))
+		}
 	}
 	return nil
 }
 
-// file checks one file, in which there has to be a rollout if that is demanded. It fails
-// only if the file cannot be opened or read.
-func (o *LintOptions) file(found *Lint, filename string, demanded bool) error {
-	data, err := open(filename, o.IOStreams)
-	if err != nil {
-		return err
-	}
-	defer data.Close()
-	name := filename
-	if name == standardInput {
-		name = "standard input"
-	}
-	text, err := yamltext.Load(data)
-	if errors.Is(err, yamltext.ErrTooLong) {
-		found.add(severityError, name, 0, "", "the file is %v: give only the one with the WeightedRollout", err)
-		return nil
-	} else if err != nil {
-		return fmt.Errorf("read %s: %w", name, bare(err))
-	}
-	documents, err := yamltext.Documents(text)
-	if err != nil {
-		found.add(severityError, name, 0, "", "%v", err)
-		return nil
+// file checks one file, in which there has to be a rollout if that is demanded, with the
+// others at hand.
+func (o *LintOptions) file(found *Lint, f lintFile, others []*manifest.File, demanded bool) {
+	if f.fault != nil {
+		found.add(severityError, f.name, 0, "", "%v", f.fault)
+		return
 	}
 	before := found.Rollouts
-	whole, _ := manifest.Read(bytes.NewReader(text)) // its faults are told below
-	for i, d := range documents {
+	for i, d := range f.documents {
 		for _, object := range rolloutsIn(d.JSON) {
 			found.Rollouts++
-			o.object(found, name, i+1, object, d.Repeated, whole)
+			o.object(found, Remark{File: f.name, Document: i + 1}, object, d.Repeated, input{file: f.whole, others: others})
 		}
 	}
 	if demanded && found.Rollouts == before {
-		found.add(severityError, name, 0, "", "the file holds no WeightedRollout with apiVersion %s: correct apiVersion and kind, or leave the file out", v1alpha1.GroupVersion)
+		found.add(severityError, f.name, 0, "", "the file holds no WeightedRollout with apiVersion %s: correct apiVersion and kind, or leave the file out", v1alpha1.GroupVersion)
 	}
-	return nil
 }
 
 // rolloutsIn returns the rollouts in a document: itself, or the items of a list.
@@ -213,8 +189,8 @@ func rolloutsIn(document []byte) []json.RawMessage {
 	return all
 }
 
-// object checks one rollout, and then its plan.
-func (o *LintOptions) object(found *Lint, file string, document int, object []byte, repeated []string, whole *manifest.File) {
+// object checks one rollout, whose place the remark names, and then its plan.
+func (o *LintOptions) object(found *Lint, at Remark, object []byte, repeated []string, in input) {
 	var named struct {
 		Metadata struct{ Name, GenerateName string }
 	}
@@ -224,36 +200,33 @@ func (o *LintOptions) object(found *Lint, file string, document int, object []by
 		name = named.Metadata.GenerateName
 	}
 	for _, problem := range repeated {
-		found.add(severityError, file, document, name, "%s: leave it once", problem)
+		found.add(severityError, at.File, at.Document, name, "%s: leave it once", problem)
 	}
 	rollout, err := manifest.Decode(bytes.NewReader(object), "")
 	if invalid, ok := errors.AsType[*manifest.InvalidError](err); ok {
 		for _, problem := range invalid.Problems {
-			found.add(severityError, file, document, name, "%s", problem)
+			found.add(severityError, at.File, at.Document, name, "%s", problem)
 		}
 		return
 	}
 	if err != nil {
-		found.add(severityError, file, document, name, "%v", err)
+		found.add(severityError, at.File, at.Document, name, "%v", err)
 		return
 	}
-	in := input{file: whole, rollout: rollout}
-	if whole == nil {
-		in.file = &manifest.File{}
-	}
+	in.rollout = rollout
 	plan, err := in.plan(o.rps, defaultErrorPercent)
 	if err != nil {
-		found.add(severityError, file, document, name, "%v", err)
+		found.add(severityError, at.File, at.Document, name, "%v", err)
 		return
 	}
 	if plan.Stalled != nil {
-		found.add(severityError, file, document, name, "it never starts: %s", reasoned(plan.Stalled.Reason, plan.Stalled.Message))
+		found.add(severityError, at.File, at.Document, name, "it never starts: %s", reasoned(plan.Stalled.Reason, plan.Stalled.Message))
 	}
 	for _, w := range plan.Warnings {
 		if plan.Stalled != nil && strings.Contains(plan.Stalled.Message, w.Message) {
 			continue // it has been told
 		}
-		found.add(severityWarning, file, document, name, "%s", w)
+		found.add(severityWarning, at.File, at.Document, name, "%s", w)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 	"github.com/weightedrollout/weightedrollout/internal/cli/schedule"
+	"github.com/weightedrollout/weightedrollout/internal/manifest"
 	"github.com/weightedrollout/weightedrollout/internal/route"
 )
 
@@ -127,7 +128,7 @@ func (o *PlanOptions) Run() error {
 	}
 	s, err := o.input.plan(o.rps, o.errorPercent)
 	if err != nil {
-		return err
+		return o.input.about(err)
 	}
 	if err := o.output.write(o.Out, s, func(out *screen) { drawPlan(out, s) }); err != nil {
 		return err
@@ -137,7 +138,24 @@ func (o *PlanOptions) Run() error {
 
 // plan works out the schedule of the rollout that was read.
 func (i *input) plan(rps, errorPercent float64) (*schedule.Schedule, error) {
-	return schedule.For(i.rollout, schedule.Options{RPS: rps, ErrorPercent: errorPercent, Routes: i.routes()})
+	return schedule.For(i.rollout, schedule.Options{RPS: rps, ErrorPercent: errorPercent, Routes: i.routes(), GRPCRoutes: i.grpcOnly()})
+}
+
+// grpcOnly returns the routes of the rollout of which the files hold a GRPCRoute, and no
+// HTTPRoute.
+func (i *input) grpcOnly() []string {
+	var names []string
+	for _, ref := range i.rollout.Spec.Routes {
+		http, grpc := false, false
+		for _, f := range append([]*manifest.File{i.file}, i.others...) {
+			http = http || f.HTTPRoute(i.rollout.Namespace, ref.Name) != nil
+			grpc = grpc || f.GRPCRoute(i.rollout.Namespace, ref.Name) != nil
+		}
+		if grpc && !http {
+			names = append(names, ref.Name)
+		}
+	}
+	return names
 }
 
 // routes inspects the rollout's routes as far as the file holds them.

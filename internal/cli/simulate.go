@@ -53,8 +53,8 @@ func newSimulateCommand(streams genericiooptions.IOStreams) *cobra.Command {
 The decisions are the controller's own, under a virtual clock: hours pass in a
 moment. Only the world around them is made up. Without --scenario it is a quiet one:
 100 requests per second, of which 0.1 % fail on either version. A scenario is a YAML
-file that says how traffic, errors and response times change, when the gateway, the
-pods or the metrics fail, and what people do.
+file that says at what date and time it begins, how traffic, errors and response times
+change, when the gateway, the pods or the metrics fail, and what people do.
 
 What is shown: the canary's share over time, the verdicts, the canary's failures and
 response times, the events, and how evenly each way to choose a backend (--picker)
@@ -167,7 +167,7 @@ func (o *SimulateOptions) Run() error {
 	}
 	plan, err := o.input.plan(o.rps, defaultErrorPercent)
 	if err != nil {
-		return err
+		return o.input.about(err)
 	}
 	if err := o.spared(); err != nil {
 		return err
@@ -180,7 +180,9 @@ func (o *SimulateOptions) Run() error {
 	options.Progress = p.at
 	r, err := simulate.Run(&o.input.rollout.Spec, scenario, options)
 	p.clear()
-	if err != nil {
+	if _, bad := errors.AsType[*simulate.RolloutError](err); bad {
+		return o.input.about(err)
+	} else if err != nil {
 		return o.ofScenario(err)
 	}
 	if o.svg != "" {

@@ -1,12 +1,12 @@
 package manifest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,7 +48,11 @@ func choose(all []document, name string) (document, error) {
 	case 0:
 		return document{}, fmt.Errorf("the manifest holds no WeightedRollout %q, but %s", name, listed(names(rollouts)))
 	}
-	return document{}, fmt.Errorf("the manifest holds %d WeightedRollouts with the name %q: leave one of them", len(named), name)
+	places := make([]string, len(named))
+	for i, d := range named {
+		places[i] = fmt.Sprintf("document %d", d.number)
+	}
+	return document{}, fmt.Errorf("the manifest holds %d WeightedRollouts with the name %q (%s): leave one of them", len(named), name, listed(slices.Compact(places)))
 }
 
 func noRollout(all []document) error {
@@ -107,21 +111,25 @@ func admit(d document) (*v1alpha1.WeightedRollout, error) {
 func (def *definition) validate(content map[string]any, meta *metav1.ObjectMeta) []string {
 	shape := schemavalidation.ValidateCustomResource(nil, content, def.schema)
 	shape = append(shape, listtype.ValidateListSetsAndMaps(nil, def.structural, content)...)
-	problems := sentences(validateMeta(meta), shape)
+	problems := def.sentences(content, validateMeta(meta), shape)
 	if slices.ContainsFunc(shape, misleads) {
 		return append(problems, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation")
 	}
 	broken, _ := def.rules.Validate(context.Background(), nil, def.structural, content, nil, celconfig.RuntimeCELCostBudget)
-	return append(problems, sentences(broken)...)
+	return append(problems, def.sentences(content, broken)...)
 }
 
-func sentences(lists ...field.ErrorList) []string {
+// sentences puts errors in words, each list in order of the fields: the validators go
+// through them in any.
+func (def *definition) sentences(content map[string]any, lists ...field.ErrorList) []string {
 	var all []string
+	for _, list := range lists {
+		slices.SortStableFunc(list, func(a, b *field.Error) int { return cmp.Compare(a.Field, b.Field) })
+	}
 	for _, e := range slices.Concat(lists...) {
 		text := e.Error()
-		if strings.HasSuffix(e.Detail, `must be of type integer,string: "number"`) {
-			// The API server says no more, and what is wrong is hard to guess.
-			text += `: write decimals in quotes, as in "0.5"`
+		if cure := def.cure(e, content); cure != "" {
+			text += ": " + cure
 		}
 		all = append(all, text)
 	}

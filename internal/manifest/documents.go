@@ -16,6 +16,9 @@ const kind = "WeightedRollout"
 // document is one object of a stream.
 type document struct {
 	content map[string]any
+	// number counts the documents of the stream from 1. The items of a list have the
+	// list's.
+	number int
 	// repeated says which fields are given more than once.
 	repeated []string
 }
@@ -73,8 +76,8 @@ func documents(data []byte) ([]document, error) {
 		return nil, err
 	}
 	var all []document
-	for _, f := range found {
-		d, err := parse(f.JSON)
+	for i, f := range found {
+		d, err := parse(f.JSON, i+1)
 		if err != nil {
 			return nil, err
 		}
@@ -84,18 +87,19 @@ func documents(data []byte) ([]document, error) {
 	return all, nil
 }
 
-// parse reads one JSON object. Whole numbers stay whole.
-func parse(data []byte) (document, error) {
+// parse reads one JSON object, which is the document with the number. Whole numbers stay
+// whole.
+func parse(data []byte, number int) (document, error) {
 	var content any
 	repeated, err := kjson.UnmarshalStrict(data, &content)
 	if err != nil {
-		return document{}, fmt.Errorf("no valid JSON: %w", err)
+		return document{}, fmt.Errorf("document %d: no valid JSON: %w", number, err)
 	}
 	fields, ok := content.(map[string]any)
 	if !ok {
-		return document{}, fmt.Errorf("a document is no object: it must have apiVersion, kind, metadata and spec")
+		return document{}, fmt.Errorf("document %d is no object: it must have apiVersion, kind, metadata and spec", number)
 	}
-	d := document{content: fields}
+	d := document{content: fields, number: number}
 	for _, r := range repeated {
 		d.repeated = append(d.repeated, r.Error())
 	}
@@ -111,7 +115,7 @@ func unpacked(d document) []document {
 	var all []document
 	for _, item := range items {
 		if fields, ok := item.(map[string]any); ok {
-			all = append(all, document{content: fields, repeated: d.repeated})
+			all = append(all, document{content: fields, number: d.number, repeated: d.repeated})
 		}
 	}
 	return all

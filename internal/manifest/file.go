@@ -61,6 +61,17 @@ func (f *File) Rollout(name string) (*v1alpha1.WeightedRollout, error) {
 	return admit(chosen)
 }
 
+// Place returns the number of the document that holds the WeightedRollout with the given
+// name, or the only one, counted from 1 without those that are empty. It is 0 where
+// Rollout would not know which one is meant.
+func (f *File) Place(name string) int {
+	chosen, err := choose(f.documents, name)
+	if err != nil {
+		return 0
+	}
+	return chosen.number
+}
+
 // HTTPRoute returns the HTTPRoute with the given name in the given namespace, or nil
 // if the file has none that can be read. An object without a namespace is in every
 // one. The route's own schema is not checked.

@@ -82,7 +82,7 @@ func (c *controller) pass() (wrote bool, err error) {
 	c.passes++
 	c.timer = never
 	if !d.NextAt.IsZero() {
-		c.timer = d.NextAt.Sub(epoch)
+		c.timer = d.NextAt.Sub(w.script.start)
 	}
 	if !equality.Semantic.DeepEqual(w.status, d.Status) {
 		before := w.status

@@ -31,7 +31,7 @@ type engine struct {
 }
 
 func newEngine(w *world, j *journal) *engine {
-	e := &engine{world: w, journal: j, end: longest, tick: w.meter.first.Sub(epoch)}
+	e := &engine{world: w, journal: j, end: longest, tick: w.meter.first.Sub(w.script.start)}
 	e.controller = &controller{world: w, journal: j, timer: never}
 	if w.script.duration > 0 {
 		e.end = w.script.duration

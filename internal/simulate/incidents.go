@@ -106,8 +106,8 @@ func (in *incident) usual() string {
 
 // commands are all the commands that a rollout understands.
 func commands() []Command {
-	all := []Command{CommandAbort}
-	for _, verb := range []v1alpha1.Verb{v1alpha1.VerbApprove, v1alpha1.VerbPromote, v1alpha1.VerbRetry, v1alpha1.VerbFinish, v1alpha1.VerbResume} {
+	all := []Command{CommandAbort, CommandPause}
+	for _, verb := range []v1alpha1.Verb{v1alpha1.VerbApprove, v1alpha1.VerbSkip, v1alpha1.VerbPromote, v1alpha1.VerbRetry, v1alpha1.VerbFinish, v1alpha1.VerbResume} {
 		all = append(all, Command(verb))
 	}
 	return all

@@ -40,7 +40,7 @@ type place struct {
 func newJournal(w *world, interval, warmup time.Duration) *journal {
 	j := &journal{
 		result: &Result{
-			Name: w.options.Name, Seed: w.options.Seed, Exact: w.options.Exact,
+			Name: w.options.Name, Start: w.script.start, Seed: w.options.Seed, Exact: w.options.Exact,
 			Stages: []Stage{}, Adjustments: []Adjustment{}, Events: []Event{}, Samples: []Sample{},
 		},
 		interval: interval, warmup: warmup, percentile: 0.99, stage: -1,

@@ -228,6 +228,7 @@ func drawSpec(t *rapid.T) *v1alpha1.WeightedRolloutSpec {
 func drawScenario(t *rapid.T) *simulate.Scenario {
 	minutes := rapid.IntRange(5, 30).Draw(t, "minutes")
 	s := &simulate.Scenario{
+		Start:    rapid.SampledFrom([]string{"", "2026-01-09T15:30:07-05:00", "2028-02-29T23:59:59Z"}).Draw(t, "start"),
 		Duration: duration(minutes * 60),
 		Traffic: []simulate.RateStep{
 			{At: "0s", RPS: rapid.SampledFrom([]v1alpha1.Decimal{"1", "20", "33.3"}).Draw(t, "rps")},
@@ -276,7 +277,7 @@ func drawEvent(t *rapid.T, second int) simulate.Happening {
 	case 5:
 		e.RouteWeights = rapid.SampledFrom([]string{"20/80", "99/1", "1/0", "0/1", "9995/5"}).Draw(t, "weights")
 	default:
-		e.Command = rapid.SampledFrom([]simulate.Command{"abort", "approve", "promote", "retry", "finish", "resume"}).Draw(t, "command")
+		e.Command = rapid.SampledFrom([]simulate.Command{"abort", "pause", "approve", "skip", "promote", "retry", "finish", "resume"}).Draw(t, "command")
 	}
 	return e
 }

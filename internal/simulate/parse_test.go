@@ -15,6 +15,7 @@ import (
 
 // everything is a scenario that uses every field.
 const everything = `
+start: 2026-01-09T15:30:00-05:00
 duration: 6h
 traffic:
 - {at: 0s, rps: 500}
@@ -48,6 +49,7 @@ func TestParseScenario(t *testing.T) {
 	type failures = []simulate.Step[v1alpha1.Percent]
 	type latencies = []simulate.Step[v1alpha1.Duration]
 	want := &simulate.Scenario{
+		Start:    "2026-01-09T15:30:00-05:00",
 		Duration: "6h",
 		Traffic:  []simulate.RateStep{{At: "0s", RPS: "500"}, {At: "2h", RPS: "50.5", Over: "10m"}},
 		Gateway:  simulate.Gateway{Delay: "3s"},
@@ -105,6 +107,13 @@ func TestParseScenarioErrors(t *testing.T) {
 		{"events: [{at: 0s, canary: Unready, for: 1m}, 5, {at: 1m, stable: Unready}]", []string{"scenario: events[1] is of the wrong kind (number)"}},
 		{"canary: {cold: [1, 2]}", []string{"scenario: canary.cold is of the wrong kind (array)"}},
 		{"stable: {}\ncanary: {latency: {at: 0s}}", []string{"scenario: canary.latency is of the wrong kind (object)", "must be a list"}},
+		{"start: Friday", []string{`start is "Friday": write a date and a time with its offset from UTC, such as 2026-01-09T15:30:00-05:00`}},
+		{"start: 2026-01-09 15:30", []string{`start is "2026-01-09 15:30": write a date`}},
+		{"start: 2026-01-09", []string{`start is "2026-01-09": write a date`}},
+		{"start: 5", []string{"start is of the wrong kind (number)", "a text"}},
+		{"start: 1999-12-31T23:59:59Z", []string{"start is", "a whole second of the years from 2000 to 2099"}},
+		{"start: 2099-12-31T23:59:59-05:00", []string{"a whole second of the years from 2000 to 2099"}},
+		{"start: 2026-01-09T15:30:00.5Z", []string{"a whole second"}},
 		{"duration: 0s", []string{"duration is 0s", "must be from 1ms to 72h"}},
 		{"duration: 100h", []string{"duration is 100h", "must be from 1ms to 72h"}},
 		{"duration: [1]", []string{"duration:", "is no duration: write numbers with a unit"}},
@@ -126,7 +135,7 @@ func TestParseScenarioErrors(t *testing.T) {
 		{"events: [{at: 0s, canary: Unready, stable: Unready}]", []string{"events[0] sets canary and stable", "one event does one thing"}},
 		{"events: [{at: 0s, canary: Gone}]", []string{`events[0].canary is "Gone"`, "use one of Ready, Unready"}},
 		{"events: [{at: 0s, metrics: Down}]", []string{`events[0].metrics is "Down"`, "use one of Fine, Outage, NaN, Empty"}},
-		{"events: [{at: 0s, command: undo}]", []string{`events[0].command is "undo"`, "use one of abort, approve, promote, retry, finish, resume"}},
+		{"events: [{at: 0s, command: undo}]", []string{`events[0].command is "undo"`, "use one of abort, pause, approve, skip, promote, retry, finish, resume"}},
 		{"events: [{at: 0s, command: retry, for: 1m}]", []string{"events[0].for: command is done in a moment", "leave for out"}},
 		{"events: [{at: 0s, canary: Ready, for: 2m}]", []string{"events[0].for: canary: Ready is as if there were no event", "leave for out, or set another value"}},
 		{"events: [{at: 0s, stable: Ready, for: 2m}]", []string{"events[0].for: stable: Ready is as if there were no event"}},

@@ -34,6 +34,8 @@ func (e Elapsed) MarshalJSON() ([]byte, error) { return json.Marshal(e.Seconds()
 type Result struct {
 	// Name of the rollout.
 	Name string `json:"name"`
+	// Start is the date and time at which the simulation begins, in UTC.
+	Start time.Time `json:"start"`
 	// Mode is spec.mode. In mode Observe the controller writes nothing, and the
 	// simulation runs as Enforce would.
 	Mode v1alpha1.Mode `json:"mode,omitempty"`

@@ -44,10 +44,19 @@ const longest = 72 * time.Hour
 // hour of it takes about a second.
 const maxDrawnRPS = 10_000
 
+// RolloutError says what is wrong with a rollout, or what keeps it from being simulated.
+type RolloutError struct{ problem error }
+
+// Error names the field of the spec, where it is about one.
+func (e *RolloutError) Error() string { return e.problem.Error() }
+
+// Unwrap returns the same without saying that it is about the rollout.
+func (e *RolloutError) Unwrap() error { return e.problem }
+
 // Run simulates a rollout with the given spec, which it does not change, in the world
 // of the scenario; nil is a quiet world. The spec's defaults must be filled in. It
-// fails on a spec that the controller would not carry out, on a bad scenario and on
-// bad options, and says what to change.
+// fails on a spec that the controller would not carry out, with a *RolloutError, on a bad
+// scenario, with a *ScenarioError, and on bad options, and says what to change.
 func Run(spec *v1alpha1.WeightedRolloutSpec, scenario *Scenario, o Options) (*Result, error) {
 	s, err := compile(scenario)
 	if err != nil {
@@ -62,6 +71,15 @@ func Run(spec *v1alpha1.WeightedRolloutSpec, scenario *Scenario, o Options) (*Re
 	if err := tooMany(s, o); err != nil {
 		return nil, err
 	}
+	r, err := runIn(spec, s, o)
+	if _, bad := errors.AsType[*ScenarioError](err); err != nil && !bad {
+		return nil, &RolloutError{err}
+	}
+	return r, err
+}
+
+// runIn simulates a rollout with what the scenario and the options say.
+func runIn(spec *v1alpha1.WeightedRolloutSpec, s script, o Options) (*Result, error) {
 	spec = Named(spec)
 	config, err := checkSpec(spec, s)
 	if err != nil {
@@ -188,7 +206,11 @@ func (e *engine) begin() error {
 func (w *world) takeForGranted() []string {
 	var notes []string
 	if len(w.spec.Plan.Windows) > 0 {
-		notes = append(notes, "the simulation begins on a "+epoch.Format("Monday at 15:04 MST"))
+		note := "the simulation begins on " + w.script.start.Format("Monday, 2 January 2006, at 15:04 MST")
+		if w.script.start.Equal(epoch) {
+			note += "; start in a scenario sets another time"
+		}
+		notes = append(notes, note)
 	}
 	if w.spec.Canary.Workload != nil || w.spec.Stable.Workload != nil {
 		notes = append(notes, "workloads are not simulated: there are always enough ready replicas, and stable is updated by a person (finish)")

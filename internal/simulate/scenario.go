@@ -8,6 +8,10 @@ import (
 // 100 requests per second, 0.1 percent of which fail on either track, at a median
 // response time of 50ms. Times are counted from the start of the simulation.
 type Scenario struct {
+	// Start is the date and time at which the simulation begins, as in RFC 3339, from
+	// 2000 to 2099: plan.windows are open or closed by it. Default: 2026-01-05T09:00:00Z,
+	// a Monday.
+	Start string `json:"start,omitempty"`
 	// Duration is when to stop: above 0s, up to 72h. Default: when nothing can change
 	// any more, after 72h at the latest.
 	Duration v1alpha1.Duration `json:"duration,omitempty"`
@@ -109,9 +113,11 @@ const (
 type Command string
 
 const (
-	// CommandAbort is the abort annotation for the present attempt. The other commands
-	// are the API's verbs.
+	// CommandAbort is the abort annotation for the present attempt. The commands that are
+	// not listed here are the API's verbs; resume also ends a pause.
 	CommandAbort Command = "abort"
+	// CommandPause sets spec.paused.
+	CommandPause Command = "pause"
 )
 
 // Happening is an event of a scenario. Apart from At and For, exactly one field is set.

@@ -24,10 +24,13 @@ const (
 	maxWeight  = 1_000_000
 	maxCold    = 24 * time.Hour
 	maxFactor  = 100
+	firstYear  = 2000
+	lastYear   = 2099
 )
 
 // script is a scenario in numbers.
 type script struct {
+	start          time.Time
 	duration       time.Duration // 0: until nothing can change any more
 	rps            timeline
 	delay          time.Duration
@@ -56,8 +59,13 @@ func compile(s *Scenario) (script, error) {
 	if s == nil {
 		s = &Scenario{}
 	}
-	c := script{delay: defaultDelay, checks: map[string]timeline{}}
+	c := script{start: epoch, delay: defaultDelay, checks: map[string]timeline{}}
 	var err error
+	if s.Start != "" {
+		if c.start, err = startOf(s.Start); err != nil {
+			return c, err
+		}
+	}
 	if s.Duration != "" {
 		if c.duration, err = spanOf("duration", s.Duration, time.Millisecond, longest); err != nil {
 			return c, err
@@ -90,6 +98,18 @@ func compile(s *Scenario) (script, error) {
 	}
 	c.incidents, err = incidentsOf(s.Events)
 	return c, err
+}
+
+// startOf reads the date and time of the start.
+func startOf(text string) (time.Time, error) {
+	at, err := time.Parse(time.RFC3339, text)
+	switch {
+	case err != nil:
+		return at, fmt.Errorf("start is %q: write a date and a time with its offset from UTC, such as 2026-01-09T15:30:00-05:00, or with a Z for UTC", text)
+	case at.UTC().Year() < firstYear || at.UTC().Year() > lastYear || at.Nanosecond() != 0:
+		return at, fmt.Errorf("start is %q: it must be a whole second of the years from %d to %d", text, firstYear, lastYear)
+	}
+	return at.UTC(), nil
 }
 
 func decimal(field string, v v1alpha1.Decimal) (float64, error) {

@@ -7,12 +7,15 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 	"github.com/weightedrollout/weightedrollout/internal/health"
 )
 
-// epoch is when every simulation starts: a Monday morning, on the grid of every usual
-// health.interval.
+// epoch is when a simulation starts whose scenario does not say: a Monday morning, on the
+// grid of every usual health.interval.
 var epoch = time.Date(2026, time.January, 5, 9, 0, 0, 0, time.UTC)
 
 // handEditor is who edits a route by hand.
@@ -62,7 +65,7 @@ func newWorld(spec *v1alpha1.WeightedRolloutSpec, s script, c health.Config, o O
 		w.dice.source = source(o.Seed, streamOutcomes)
 		w.pickers = &pickers{name: o.Picker, salt: o.Name, source: source(o.Seed, streamPicker)}
 	}
-	w.meter = newMeter(c, bounds, health.Ceil(epoch, c.Interval))
+	w.meter = newMeter(c, bounds, health.Ceil(s.start, c.Interval))
 	w.evidence = evidence{config: c, meter: w.meter}
 	for _, ref := range spec.Routes {
 		r := newServed(spec, ref)
@@ -74,7 +77,7 @@ func newWorld(spec *v1alpha1.WeightedRolloutSpec, s script, c health.Config, o O
 	return w, nil
 }
 
-func (w *world) clock() time.Time { return epoch.Add(w.now) }
+func (w *world) clock() time.Time { return w.script.start.Add(w.now) }
 
 // advance lets time pass up to a moment: requests come and are answered by what the
 // gateway serves. Nothing else happens in between.
@@ -202,15 +205,27 @@ func (w *world) edit(change func(*v1alpha1.WeightedRolloutSpec)) {
 	w.generation++
 }
 
-// say puts a command into the annotation, for the present attempt and stage.
+// say gives a command as a person does with the plugin: most of them are put into the
+// annotation, for the present attempt and stage.
 func (w *world) say(c Command) error {
-	if c == CommandAbort {
+	switch c {
+	case CommandAbort:
 		w.annotations[v1alpha1.AbortAnnotation] = fmt.Sprint(w.status.Attempt)
 		return nil
+	case CommandPause:
+		w.edit(func(s *v1alpha1.WeightedRolloutSpec) { s.Paused = true })
+		return nil
+	case Command(v1alpha1.VerbResume):
+		if w.spec.Paused {
+			w.edit(func(s *v1alpha1.WeightedRolloutSpec) { s.Paused = false })
+			if !w.stopped() {
+				return nil // the controller would find nothing to resume
+			}
+		}
 	}
 	w.commands++
 	order := v1alpha1.Command{ID: fmt.Sprint(w.commands), Verb: v1alpha1.Verb(c), Attempt: w.status.Attempt}
-	if s := w.status.Stage; s != nil && order.Verb == v1alpha1.VerbApprove {
+	if s := w.status.Stage; s != nil && (order.Verb == v1alpha1.VerbApprove || order.Verb == v1alpha1.VerbSkip) {
 		order.Stage = &s.Index
 	}
 	text, err := json.Marshal(order)
@@ -219,4 +234,11 @@ func (w *world) say(c Command) error {
 	}
 	w.annotations[v1alpha1.CommandAnnotation] = string(text)
 	return nil
+}
+
+// stopped tells whether the rollout goes on only after the command resume.
+func (w *world) stopped() bool {
+	stalled := meta.FindStatusCondition(w.status.Conditions, v1alpha1.ConditionStalled)
+	contended := stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.Reason == v1alpha1.ReasonWeightContention
+	return w.status.Pause != nil || contended
 }

@@ -24,6 +24,8 @@ type Options struct {
 	ErrorPercent float64
 	// Routes are the routes of the spec as far as they could be read, by RouteKey.
 	Routes map[string]route.Inspection
+	// GRPCRoutes are the names in spec.routes of which only a GRPCRoute is at hand.
+	GRPCRoutes []string
 }
 
 // For returns the schedule of a rollout whose defaults are filled in. It fails,
@@ -60,7 +62,7 @@ func For(wr *v1alpha1.WeightedRollout, o Options) (*Schedule, error) {
 	if w.out.Stuck == "" {
 		w.out.Return = p.comeBack(o.RPS)
 	}
-	w.out.Warnings = p.warnings(wr, w.out)
+	w.out.Warnings = p.warnings(wr, w.out, o.GRPCRoutes)
 	return w.out, nil
 }
 

@@ -13,8 +13,9 @@ import (
 // longRollout is the time above which a rollout is worth a warning.
 const longRollout = 24 * time.Hour
 
-// warnings lists what is doubtful about a plan, in the order of the spec.
-func (p *plan) warnings(wr *v1alpha1.WeightedRollout, s *Schedule) []Warning {
+// warnings lists what is doubtful about a plan, in the order of the spec. The names are
+// those of Options.GRPCRoutes.
+func (p *plan) warnings(wr *v1alpha1.WeightedRollout, s *Schedule, grpc []string) []Warning {
 	var all []Warning
 	add := func(field, format string, args ...any) {
 		all = append(all, Warning{field, fmt.Sprintf(format, args...)})
@@ -25,8 +26,12 @@ func (p *plan) warnings(wr *v1alpha1.WeightedRollout, s *Schedule) []Warning {
 	if wr.Spec.Paused {
 		add("spec.paused", "nothing rises while it is true: set it to false")
 	}
+	warnOfKinds(wr.Spec.Routes, grpc, add)
 	p.warnOfRoutes(s, add)
+	warnOfTracks(wr, add)
 	p.warnOfStages(s, add)
+	warnOfZones(wr.Spec.Plan.Windows, add)
+	warnOfGRPC(&wr.Spec, add)
 	p.warnOfHealth(s, add)
 	if time.Duration(s.Duration) > longRollout {
 		add("spec.plan", "the rollout takes %s at least: shorten soaks, leave out stages, or raise ramp.maxIncrease and ramp.maxChangePercent, unless that is what you want", short(time.Duration(s.Duration)))
