@@ -49,7 +49,11 @@ var namespaces = []string{
 // beGuest runs the tests on a given cluster, if nothing that is there already is in the
 // way, and takes away again what they have made.
 func beGuest(ctx context.Context, m *testing.M) int {
-	s, err := openGiven()
+	_, _, err := givenImage()
+	var s *site
+	if err == nil {
+		s, err = openGiven()
+	}
 	if err == nil {
 		defer os.RemoveAll(s.Dir)
 		err = s.checkFree(ctx)
@@ -78,6 +82,16 @@ func beGuest(ctx context.Context, m *testing.M) int {
 		return max(code, 1)
 	}
 	return code
+}
+
+// givenImage is the image of the controller that the cluster is to run.
+func givenImage() (repository, tag string, err error) {
+	image := os.Getenv(imageVariable)
+	i := strings.LastIndex(image, ":")
+	if i <= strings.LastIndex(image, "/") {
+		return "", "", fmt.Errorf("IMAGE is %q: write registry/name:tag of an image of the controller that the cluster can pull; make image makes one", image)
+	}
+	return image[:i], image[i+1:], nil
 }
 
 // openGiven reads KUBECONFIG as kubectl does: of several files, the present context.

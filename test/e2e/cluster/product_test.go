@@ -63,24 +63,15 @@ func installProduct(t *testing.T) {
 	makeEarlier(t)
 	repository, tag := managerRepository, earlierTag
 	if cluster.own == nil {
-		repository, tag = givenImage(t)
+		var err error
+		repository, tag, err = givenImage()
+		must(t, err, "find the image")
 	}
 	t.Log(helm(t, "install", release, earlierChart(),
 		"--namespace="+systemNamespace, "--create-namespace", "--wait", "--timeout=5m",
 		"--set=image.repository="+repository, "--set-string=image.tag="+tag,
 		"--set=replicas=2", "--set=prometheus.address="+prometheusAddress(t),
 		"--set=workloads.write=true", "--set=secrets.read=true"))
-}
-
-// givenImage is the image of the controller that a given cluster is to run.
-func givenImage(t *testing.T) (repository, tag string) {
-	t.Helper()
-	image := os.Getenv(imageVariable)
-	i := strings.LastIndex(image, ":")
-	if i <= strings.LastIndex(image, "/") {
-		t.Fatalf("the image is %q: IMAGE=registry/name:tag says which image of the controller the cluster is to run; make image makes one, to be pushed to where the cluster finds it", image)
-	}
-	return image[:i], image[i+1:]
 }
 
 func chart() string { return filepath.Join(cluster.Dir, "chart") }
