@@ -13,6 +13,8 @@ BUILD  := hack/build-tools.sh
 TOOLS      := etcd kube-apiserver kubectl traefik prometheus podinfo
 TEST_TOOLS := $(TOOLS) kube-controller-manager helm
 
+# Those that the demo has; with SCENARIO empty or all it plays every one.
+SCENARIOS    := good bad slow
 SCENARIO     ?=
 DEMO_KEEP    ?=
 IMAGE        ?=
@@ -30,6 +32,7 @@ SUMMARY    = $(BIN)/testsummary -stream /test/e2e
 
 .PHONY: demo
 demo: ## Run three canary rollouts here: SCENARIO=good|bad|slow for one of them, DEMO_KEEP=1 to leave it running.
+	@$(if $(filter-out $(SCENARIOS) all both,$(SCENARIO))$(word 2,$(SCENARIO)),echo 'make demo: there is no scenario "$(SCENARIO)": choose one of $(SCENARIOS) all' >&2; exit 1)
 	@$(BUILD) $(TOOLS) manager demo
 	@exec bin/demo --bin bin $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(filter-out 0,$(DEMO_KEEP)),--keep)
 

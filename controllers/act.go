@@ -149,7 +149,7 @@ func (r *Reconciler) readAgain(ctx context.Context, wr *v1alpha1.WeightedRollout
 	if err != nil {
 		return nil, was, err
 	}
-	is := r.observeRoute(wr, wr.Spec.Routes[i], now)
+	is := r.observeRoute(wr, obs.refs[i], now)
 	wasLow, wasHigh := was.Inspection.Observed()
 	isLow, isHigh := is.Inspection.Observed()
 	same := now.UID == was.UID && wasLow == isLow && wasHigh == isHigh &&

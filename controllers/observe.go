@@ -18,8 +18,9 @@ import (
 type observation struct {
 	rollout.Observation
 	// routes has an entry for each entry of Observation.Routes; nil where there is
-	// no such route.
+	// no such route. refs are those of the spec that they were read by.
 	routes []*route.Object
+	refs   []v1alpha1.RouteReference
 	// tracks are the workloads as they were read.
 	tracks tracks
 }
@@ -43,10 +44,10 @@ func (r *Reconciler) observe(ctx context.Context, wr *v1alpha1.WeightedRollout) 
 		if o != nil && !r.writes.seen(key, o) {
 			return obs, false, nil
 		}
-		obs.routes = append(obs.routes, o)
+		obs.routes, obs.refs = append(obs.routes, o), append(obs.refs, ref)
 		obs.Routes = append(obs.Routes, r.observeRoute(wr, ref, o))
 	}
-	if obs.Owner, err = r.olderOwner(ctx, wr, obs); err != nil {
+	if err := r.disown(ctx, wr, &obs); err != nil {
 		return obs, false, err
 	}
 	if err := r.observeEndpoints(ctx, wr, &obs); err != nil {

@@ -1,13 +1,15 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -103,7 +105,7 @@ func observeRoutes(t *testing.T, r *Reconciler, wr *v1alpha1.WeightedRollout) ob
 		if err != nil {
 			t.Fatal(err)
 		}
-		obs.routes = append(obs.routes, o)
+		obs.routes, obs.refs = append(obs.routes, o), append(obs.refs, ref)
 		obs.Routes = append(obs.Routes, r.observeRoute(wr, ref, o))
 	}
 	return obs
@@ -130,7 +132,7 @@ func TestRoutesOfBothKindsAreRead(t *testing.T) {
 	for _, o := range observeRoutes(t, r, wr).Routes {
 		got = append(got, seen{o.Kind, o.UID, o.Inspection.Route, len(o.Inspection.Rules), o.WriteError})
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("routes (-want +got):\n%s", diff)
 	}
 }
@@ -192,29 +194,61 @@ func (brokenMapper) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping,
 	return nil, errors.New("no answer")
 }
 
-func TestOlderOwner(t *testing.T) {
+// A rollout manages what no older one does.
+func TestDisown(t *testing.T) {
+	const all, part = "all", "part"
 	for _, tc := range []struct {
 		name        string
-		mine, other v1alpha1.RouteReference
+		mine, other []v1alpha1.RouteReference
+		mode        v1alpha1.Mode
+		age         time.Duration
 		want        string
+		left        []string
 	}{
-		{"the same route", grpcRef("web"), grpcRef("web"), "older"},
-		{"the same rule", grpcRef("web", "a"), grpcRef("web", "b", "a"), "older"},
-		{"another rule", grpcRef("web", "a"), grpcRef("web", "b"), ""},
-		{"another kind", grpcRef("web"), httpRef("web"), ""},
-		{"another kind, the other way", httpRef("web"), grpcRef("web"), ""},
-		{"the default kind", httpRef("web"), v1alpha1.RouteReference{Name: "web"}, "older"},
+		{name: "the same route", mine: routeRefs(grpcRef("web")), other: routeRefs(grpcRef("web")), want: all, left: []string{"GRPCRoute web a b"}},
+		{name: "the same rule", mine: routeRefs(grpcRef("web", "a")), other: routeRefs(grpcRef("web", "b", "a")), want: all, left: []string{"GRPCRoute web a"}},
+		{name: "another rule", mine: routeRefs(grpcRef("web", "a")), other: routeRefs(grpcRef("web", "b")), left: []string{"GRPCRoute web a"}},
+		{name: "another kind", mine: routeRefs(grpcRef("web")), other: routeRefs(httpRef("web")), left: []string{"GRPCRoute web a b"}},
+		{name: "another kind, the other way", mine: routeRefs(httpRef("web")), other: routeRefs(grpcRef("web")), left: []string{"HTTPRoute web a b"}},
+		{name: "the default kind", mine: routeRefs(httpRef("web")), other: routeRefs(v1alpha1.RouteReference{Name: "web"}), want: all, left: []string{"HTTPRoute web a b"}},
+		{name: "one of two rules", mine: routeRefs(grpcRef("web")), other: routeRefs(grpcRef("web", "b")), want: part, left: []string{"GRPCRoute web a"}},
+		{name: "one of two routes", mine: routeRefs(grpcRef("web"), httpRef("web")), other: routeRefs(grpcRef("web")), want: part, left: []string{"HTTPRoute web a b"}},
+		{name: "a rule of each", mine: routeRefs(grpcRef("web"), httpRef("web")), other: routeRefs(grpcRef("web", "a"), httpRef("web", "b")), want: part, left: []string{"GRPCRoute web b", "HTTPRoute web a"}},
+		{name: "one, and one is gone", mine: routeRefs(grpcRef("web"), httpRef("web"), httpRef("gone")), other: routeRefs(grpcRef("web")), want: part, left: []string{"HTTPRoute web a b", "HTTPRoute gone"}},
+		{name: "all that are there", mine: routeRefs(grpcRef("web"), httpRef("gone")), other: routeRefs(grpcRef("web")), want: all, left: []string{"GRPCRoute web a b", "HTTPRoute gone"}},
+		{name: "an observer", mine: routeRefs(grpcRef("web")), other: routeRefs(grpcRef("web")), mode: v1alpha1.ModeObserve, left: []string{"GRPCRoute web a b"}},
+		{name: "a younger one", mine: routeRefs(grpcRef("web")), other: routeRefs(grpcRef("web")), age: -time.Hour, left: []string{"GRPCRoute web a b"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			mine := rolloutOf("mine", 0, tc.mine)
-			r := reconcilerWith(t, append(bothRoutes(), mine, rolloutOf("older", time.Hour, tc.other))...)
-			got, err := r.olderOwner(t.Context(), mine, observeRoutes(t, r, mine))
-			if err != nil || got != tc.want {
-				t.Errorf("got %q, %v, want %q", got, err, tc.want)
+			mine, other := rolloutOf("mine", 0, tc.mine...), rolloutOf("other", cmp.Or(tc.age, time.Hour), tc.other...)
+			other.Spec.Mode = tc.mode
+			r := reconcilerWith(t, append(bothRoutes(), mine, other)...)
+			obs := observeRoutes(t, r, mine)
+			if err := r.disown(t.Context(), mine, &obs); err != nil {
+				t.Fatal(err)
+			}
+			if want := map[string][2]string{"": {}, all: {"other", ""}, part: {"", "other"}}[tc.want]; want != [2]string{obs.Owner, obs.PartOwner} {
+				t.Errorf("owner %q, of some %q, want %q", obs.Owner, obs.PartOwner, want)
+			}
+			var left []string
+			for i, o := range obs.Routes {
+				text := fmt.Sprintf("%s %s", o.Kind, o.Name)
+				for _, rule := range o.Inspection.Rules {
+					text += " " + rule.Name
+				}
+				left = append(left, text)
+				if (obs.routes[i] != nil) != o.Found || keyOf(obs.refs[i]) != (routeKey{o.Kind, o.Name}) {
+					t.Errorf("route %d is out of step with its object or its reference", i)
+				}
+			}
+			if diff := gocmp.Diff(tc.left, left); diff != "" {
+				t.Errorf("left (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
+
+func routeRefs(refs ...v1alpha1.RouteReference) []v1alpha1.RouteReference { return refs }
 
 // What wakes a rollout: the routes of its kind and name, and the endpoints of its
 // Services, wherever they are.
@@ -310,7 +344,7 @@ func TestGRPCRouteIsWritten(t *testing.T) {
 	want := later.DeepCopy()
 	hundred, none := int32(100), int32(0)
 	want.Spec.Rules[1].BackendRefs[0].Weight, want.Spec.Rules[1].BackendRefs[1].Weight = &hundred, &none
-	if diff := cmp.Diff(want.Spec, now.Spec); diff != "" || now.Labels["team"] != "shop" {
+	if diff := gocmp.Diff(want.Spec, now.Spec); diff != "" || now.Labels["team"] != "shop" {
 		t.Errorf("labels %v, spec (-want +got):\n%s", now.Labels, diff)
 	}
 	if !r.writes.seen(client.ObjectKeyFromObject(wr), now) {

@@ -93,6 +93,9 @@ const (
 	ReasonWeightResolution = "WeightResolution"
 	// ReasonRouteConflict: an older rollout manages the same rule; the message names it.
 	ReasonRouteConflict = "RouteConflict"
+	// ReasonPartialRouteConflict: an older rollout manages some of the rules; the message
+	// names it. The share is held in the others.
+	ReasonPartialRouteConflict = "PartialRouteConflict"
 	// ReasonRouteWriteFailed: the API server refused the write to a route.
 	ReasonRouteWriteFailed = "RouteWriteFailed"
 	// ReasonStableUnavailable: stable has no ready endpoint, so no traffic is moved.

@@ -250,7 +250,10 @@ spec: {revision: "1", plan: {stages: [{weight: "5%"}]}, health: {disabled: true}
 		{"one input for two", "", []string{"simulate", "-f", "-", "--scenario", "-"}, "-f and --scenario both read standard input"},
 		{"a picture that cannot be written", "", []string{"simulate", "-f", shortPlan, "--svg", missing}, "--svg: open "},
 		{"an unknown flag", "", []string{"plan", "--fast"}, "unknown flag: --fast\nSee 'kubectl weightedrollout plan --help' for usage"},
-		{"an argument too many", "", []string{"plan", "-f", defaultPlan, "checkout"}, `unknown command "checkout" for "kubectl weightedrollout plan"`},
+		{"an argument too many", "", []string{"plan", "-f", defaultPlan, "checkout"}, `"checkout" is no argument of plan: name the file with -f, as in kubectl weightedrollout plan -f checkout`},
+		{"a file without -f to lint", "", []string{"lint", defaultPlan}, "name the file with -f, as in kubectl weightedrollout lint -f " + defaultPlan},
+		{"a file without -f to simulate", "", []string{"simulate", defaultPlan}, "name the file with -f, as in kubectl weightedrollout simulate -f " + defaultPlan},
+		{"an unknown shell", "", []string{"completion", "tcsh"}, `there is no completion for "tcsh": use one of bash, fish, powershell, zsh`},
 		{"an unknown command", "", []string{"launch"}, "error: unknown command \"launch\" for \"kubectl weightedrollout\"\nSee 'kubectl weightedrollout --help' for usage"},
 		{"a mistyped command", "", []string{"pln"}, "error: unknown command \"pln\" for \"kubectl weightedrollout\": did you mean plan?\n"},
 	} {

@@ -36,6 +36,14 @@ func (i *input) bind(cmd *cobra.Command) {
 	complete(cmd, "name", nil) // no file's name, which the shell would offer
 }
 
+// fileByFlag refuses the name of a file that is given without -f.
+func fileByFlag(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%q is no argument of %s: name the file with -f, as in %s -f %s", args[0], cmd.Name(), cmd.CommandPath(), args[0])
+}
+
 func (i *input) validate() error {
 	if i.filename == "" {
 		return errors.New("name the file that holds the WeightedRollout with -f, or - for standard input")

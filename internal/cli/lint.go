@@ -36,8 +36,9 @@ Every WeightedRollout in the files is checked by the schema and the rules of the
 its plan for what cannot work as written: the warnings of plan. Each problem is told with
 the file, the number of the document, the field, and what to do. Other objects are passed
 over; of routes in the same file the rules are looked at, and of those in all files the
-kinds. Of a folder, the files in it are checked whose names end with .yaml, .yml or .json,
-and those of the folders below are not.
+kinds and the names. Of a folder, the files in it are checked whose names end with .yaml,
+.yml or .json, and those of the folders below are not. A file without a WeightedRollout is
+an error, unless it is one of a folder.
 
 The exit code is 1 if there is an error, or with --strict a warning.`,
 		Example: `  # Before a commit
@@ -48,7 +49,7 @@ The exit code is 1 if there is an error, or with --strict a warning.`,
 
   # In CI: a warning is an error, and the traffic is known
   kubectl weightedrollout lint -f config/samples/first.yaml --rps 200 --strict`,
-		Args: cobra.NoArgs,
+		Args: fileByFlag,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.knowsRPS = cmd.Flags().Changed("rps")
 			return o.Run()
@@ -69,7 +70,7 @@ type Remark struct {
 	Document int `json:"document,omitempty"`
 	// Object is the name of the WeightedRollout.
 	Object string `json:"object,omitempty"`
-	// Severity is error or warning.
+	// Severity is error, warning, or note, which is about the check itself.
 	Severity string `json:"severity"`
 	// Message names the field, what is wrong with it, and the cure.
 	Message string `json:"message"`
@@ -78,6 +79,7 @@ type Remark struct {
 const (
 	severityError   = "error"
 	severityWarning = "warning"
+	severityNote    = "note"
 )
 
 // Lint is what lint has found in all.
@@ -90,9 +92,10 @@ type Lint struct {
 
 func (l *Lint) add(severity, file string, document int, object, format string, args ...any) {
 	l.Remarks = append(l.Remarks, Remark{file, document, object, severity, fmt.Sprintf(format, args...)})
-	if severity == severityError {
+	switch severity {
+	case severityError:
 		l.Errors++
-	} else {
+	case severityWarning:
 		l.Warnings++
 	}
 }
@@ -207,6 +210,9 @@ func (o *LintOptions) object(found *Lint, at Remark, object []byte, repeated []s
 		for _, problem := range invalid.Problems {
 			found.add(severityError, at.File, at.Document, name, "%s", problem)
 		}
+		if invalid.Incomplete {
+			found.add(severityNote, at.File, at.Document, name, "%s", manifest.IncompleteNote)
+		}
 		return
 	}
 	if err != nil {
@@ -240,10 +246,7 @@ func drawLint(s *screen, l *Lint) {
 		if r.Object != "" {
 			where += fmt.Sprintf(", WeightedRollout %q", r.Object)
 		}
-		color := yellow
-		if r.Severity == severityError {
-			color = red
-		}
+		color := map[string]string{severityError: red, severityWarning: yellow, severityNote: plain}[r.Severity]
 		s.raw(clean(where) + ": " + s.paint(color, r.Severity))
 		s.indented("", "%s", r.Message)
 	}

@@ -58,7 +58,12 @@ func TestLint(t *testing.T) {
 	}
 	var found cli.Lint
 	decodeJSON(t, r.out, &found)
-	if found.Rollouts != 4 || found.Errors+found.Warnings != len(found.Remarks) {
+	counted := map[string]int{}
+	for _, r := range found.Remarks {
+		counted[r.Severity]++
+	}
+	// Of list.json's rollout some rules cannot be checked, which is no error of its own.
+	if found.Rollouts != 4 || found.Errors != counted["error"] || found.Warnings != counted["warning"] || counted["note"] != 1 {
 		t.Errorf("%d rollouts, %d errors, %d warnings, %d remarks", found.Rollouts, found.Errors, found.Warnings, len(found.Remarks))
 	}
 	for _, want := range []struct {
@@ -117,6 +122,42 @@ func TestLintWarns(t *testing.T) {
 	}
 	if r := run(t, "", "lint", "-f", observed, "--strict"); r.code != 1 || r.errOut != "" {
 		t.Errorf("strictly, the exit code is %d, %q", r.code, r.errOut)
+	}
+}
+
+// TestLintNotes: what is left unchecked is told, and is no error beside the one that it
+// comes of.
+func TestLintNotes(t *testing.T) {
+	r := run(t, edited(t, shortPlan, "spec:", "spec:\n  paused: 7"), "lint", "-f", "-")
+	if r.code != 1 || strings.Count(r.out, ": note\n") != 1 || !strings.Contains(unwrapped(r.out), "note some validation rules were not checked") || !strings.Contains(r.out, "1 error, 0 warnings.") {
+		t.Errorf("exit code %d\n%s", r.code, r.out)
+	}
+}
+
+// TestLintFindsAMisspeltRoute: a rollout whose route is not in the files, while another one
+// there holds its backends, is likely to be about that one.
+func TestLintFindsAMisspeltRoute(t *testing.T) {
+	const first = "../../config/samples/first.yaml"
+	const says = `spec.routes[0].name: no route "chekout" is in the files, and HTTPRoute "checkout" there holds both backends: correct the name`
+	text := edited(t, first, "- name: checkout\n  stable:", "- name: chekout\n  stable:")
+	if r := run(t, text, "lint", "-f", "-"); r.code != 0 || !strings.Contains(unwrapped(r.out), says) || !strings.Contains(r.out, "1 warning.") {
+		t.Errorf("lint says\n%s", r.out)
+	}
+	if r := run(t, text, "plan", "-f", "-", "--strict"); r.code != 1 || strings.Count(r.errOut, "Warning: "+says) != 1 {
+		t.Errorf("plan says\n%s", r.errOut)
+	}
+	// The rollout and the route in a file each, named as they should be and not.
+	for file, want := range map[string]int{text: 1, edited(t, first, "", ""): 0} {
+		dir := t.TempDir()
+		rollout, others, _ := strings.Cut(file, "\n---\n")
+		for name, text := range map[string]string{"rollout.yaml": rollout, "route.yaml": others} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if r := succeed(t, "lint", "-f", dir); strings.Count(unwrapped(r.out), "no route ") != want {
+			t.Errorf("of two files lint says\n%s", r.out)
+		}
 	}
 }
 

@@ -68,7 +68,11 @@ func orders() []order {
 			verb: "approve", short: "Let a stage with approval Required end", binds: toStage, asksBack: tooEarly,
 			long:    "Let a stage with approval Required end, once its soak is over and its gate passes. It may be\ngiven before it is asked for, in the stage itself: then it is asked back, unless you say --yes,\nor with --stage which stage you mean.",
 			refusal: refuseApprove, effect: func(wr *v1alpha1.WeightedRollout) string {
-				return fmt.Sprintf("stage %s of attempt %d will end, once its soak is over and its gate passes", positionOf(wr), wr.Status.Attempt)
+				over := "its soak is over"
+				if held(wr) {
+					over = "the pause is over, " + over
+				}
+				return fmt.Sprintf("stage %s of attempt %d will end, once %s and its gate passes", positionOf(wr), wr.Status.Attempt, over)
 			},
 			write: command(v1alpha1.VerbApprove), taken: commandTaken,
 		},
@@ -103,7 +107,11 @@ func orders() []order {
 			verb: "skip", short: "End the soak, approval or window of the present stage", binds: toStage,
 			long:    "End the soak, the approval and the wait for a window of the present stage. The ramp and its\ngate stay.",
 			refusal: refuseSkip, effect: func(wr *v1alpha1.WeightedRollout) string {
-				return fmt.Sprintf("stage %s of attempt %d will end as soon as its gate passes", positionOf(wr), wr.Status.Attempt)
+				when := "as soon as its gate passes"
+				if held(wr) {
+					when += ", once the pause is over"
+				}
+				return fmt.Sprintf("stage %s of attempt %d will end %s", positionOf(wr), wr.Status.Attempt, when)
 			},
 			write: command(v1alpha1.VerbSkip), taken: commandTaken,
 		},
@@ -125,6 +133,10 @@ func revisionOf(wr *v1alpha1.WeightedRollout) string {
 	}
 	return wr.Spec.Revision
 }
+
+// held tells whether a pause holds the share, that of the spec or one that
+// onUnhealthy.action has made.
+func held(wr *v1alpha1.WeightedRollout) bool { return wr.Spec.Paused || wr.Status.Pause != nil }
 
 // resumeEffect says what a resume will do.
 func resumeEffect(wr *v1alpha1.WeightedRollout) string {

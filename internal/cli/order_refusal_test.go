@@ -12,6 +12,27 @@ import (
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 )
 
+// TestOrdersUnderAPause: an order that a pause holds says so, whoever has made the pause.
+func TestOrdersUnderAPause(t *testing.T) {
+	for name, test := range map[string]struct {
+		pause         func(*v1alpha1.WeightedRollout)
+		approve, skip string
+	}{
+		"none":           {func(*v1alpha1.WeightedRollout) {}, "stage 1/2 of attempt 3 will end, once its soak is over and its gate passes", "stage 1/2 of attempt 3 will end as soon as its gate passes"},
+		"a pause":        {func(wr *v1alpha1.WeightedRollout) { wr.Spec.Paused = true }, "stage 1/2 of attempt 3 will end, once the pause is over, its soak is over and its gate passes", "stage 1/2 of attempt 3 will end as soon as its gate passes, once the pause is over"},
+		"a breach's own": {func(wr *v1alpha1.WeightedRollout) { wr.Status.Pause = &v1alpha1.PauseStatus{} }, "stage 1/2 of attempt 3 will end, once the pause is over, its soak is over and its gate passes", "stage 1/2 of attempt 3 will end as soon as its gate passes, once the pause is over"},
+	} {
+		wr := &v1alpha1.WeightedRollout{}
+		wr.Status.Attempt, wr.Status.Stage = 3, &v1alpha1.StageStatus{Position: "1/2"}
+		test.pause(wr)
+		for _, o := range orders() {
+			if want := map[string]string{"approve": test.approve, "skip": test.skip}[o.verb]; want != "" && o.effect(wr) != want {
+				t.Errorf("%s: %s says %q, want %q", name, o.verb, o.effect(wr), want)
+			}
+		}
+	}
+}
+
 // TestRefusals: which orders make sense when. What is not listed is refused with a
 // reason.
 func TestRefusals(t *testing.T) {

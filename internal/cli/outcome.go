@@ -78,7 +78,11 @@ func changeLine(wr *v1alpha1.WeightedRollout, s string) string {
 		c = stalledOn
 	}
 	if c != nil {
-		text += ": " + reasoned(c.Reason, c.Message)
+		reason := c.Reason
+		if reason == s && c.Message != "" {
+			reason = "" // it has been told
+		}
+		text += ": " + reasoned(reason, c.Message)
 	}
 	return text
 }

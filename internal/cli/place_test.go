@@ -27,7 +27,7 @@ spec:
   health: {preset: Traefik, errorRate: {maxPercent: 1}}
 `
 	for name, test := range map[string]struct{ text, says string }{
-		"a field of the wrong type":    {strings.Replace(valid, `"1"`, "1.10", 1), `, document 2: WeightedRollout "web" is invalid:` + "\n* spec.revision: "},
+		"a field of the wrong type":    {strings.Replace(valid, `"1"`, "1.10", 1), `, document 2: WeightedRollout "web" is invalid: spec.revision: `},
 		"a workload that is none":      {strings.Replace(valid, "web-canary,", "web-canary, workload: web,", 1), "write it as {name: web}"},
 		"an unknown time zone":         {valid + "  plan: {windows: [{timeZone: ET}]}\n", `, document 2, WeightedRollout "web": spec.plan.windows[0].timeZone: "ET" is not in the IANA time zone database: write a name such as Europe/Berlin, America/New_York or UTC`},
 		"another version":              {strings.Replace(valid, "v1alpha1", "v9", 1), `, document 2: WeightedRollout "web" (weightedrollout.dev/v9): this program knows only`},

@@ -1,18 +1,13 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 	"github.com/weightedrollout/weightedrollout/internal/cli/schedule"
-	"github.com/weightedrollout/weightedrollout/internal/manifest"
-	"github.com/weightedrollout/weightedrollout/internal/route"
 )
 
 // PlanOptions are those of the command plan.
@@ -68,7 +63,7 @@ from starting is said first.`,
 
   # As data
   kubectl weightedrollout plan -f config/samples/first.yaml -o json`,
-		Args: cobra.NoArgs,
+		Args: fileByFlag,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.Complete(cmd); err != nil {
 				return err
@@ -138,47 +133,7 @@ func (o *PlanOptions) Run() error {
 
 // plan works out the schedule of the rollout that was read.
 func (i *input) plan(rps, errorPercent float64) (*schedule.Schedule, error) {
-	return schedule.For(i.rollout, schedule.Options{RPS: rps, ErrorPercent: errorPercent, Routes: i.routes(), GRPCRoutes: i.grpcOnly()})
-}
-
-// grpcOnly returns the routes of the rollout of which the files hold a GRPCRoute, and no
-// HTTPRoute.
-func (i *input) grpcOnly() []string {
-	var names []string
-	for _, ref := range i.rollout.Spec.Routes {
-		http, grpc := false, false
-		for _, f := range append([]*manifest.File{i.file}, i.others...) {
-			http = http || f.HTTPRoute(i.rollout.Namespace, ref.Name) != nil
-			grpc = grpc || f.GRPCRoute(i.rollout.Namespace, ref.Name) != nil
-		}
-		if grpc && !http {
-			names = append(names, ref.Name)
-		}
-	}
-	return names
-}
-
-// routes inspects the rollout's routes as far as the file holds them.
-func (i *input) routes() map[string]route.Inspection {
-	found := map[string]route.Inspection{}
-	spec := &i.rollout.Spec
-	if spec.Stable == nil || spec.Canary == nil {
-		return found
-	}
-	pair := route.Pair{
-		Stable: route.Backend{Namespace: spec.Stable.Namespace, Service: spec.Stable.Service, Port: spec.Stable.Port},
-		Canary: route.Backend{Namespace: spec.Canary.Namespace, Service: spec.Canary.Service, Port: spec.Canary.Port},
-	}
-	for _, ref := range spec.Routes {
-		shown := route.FromHTTPRoute(i.file.HTTPRoute(i.rollout.Namespace, ref.Name))
-		if ref.Kind == v1alpha1.GRPCRouteKind {
-			shown = route.FromGRPCRoute(i.file.GRPCRoute(i.rollout.Namespace, ref.Name))
-		}
-		if shown == nil {
-			continue
-		}
-		shown.Namespace = cmp.Or(shown.Namespace, i.rollout.Namespace, metav1.NamespaceDefault)
-		found[schedule.RouteKey(ref)] = route.Inspect(shown, ref.RuleNames, pair)
-	}
-	return found
+	options := schedule.Options{RPS: rps, ErrorPercent: errorPercent, Routes: i.routes(), Holders: i.holders()}
+	options.GRPCRoutes, options.Absent = i.unlike()
+	return schedule.For(i.rollout, options)
 }

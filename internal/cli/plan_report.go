@@ -46,9 +46,9 @@ func drawPlan(s *screen, p *schedule.Schedule) {
 // returnText says how long the return to stable takes.
 func returnText(r *schedule.Return) string {
 	if r.Stuck != "" {
-		return fmt.Sprintf("The traffic never returns to stable after the finish command: %s.", r.Stuck)
+		return fmt.Sprintf("The traffic never returns to stable after %s: %s.", r.Begins(), r.Stuck)
 	}
-	return fmt.Sprintf("Back on stable %s after the finish command at the earliest, in %s.", span(r.Duration), plural(r.Steps, "step", "steps"))
+	return fmt.Sprintf("Back on stable %s after %s at the earliest, in %s.", span(r.Duration), r.Begins(), plural(r.Steps, "step", "steps"))
 }
 
 // planCourse says how the canary gets on.

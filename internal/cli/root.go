@@ -104,7 +104,32 @@ WeightedRollouts of a namespace. A NAME may be written wr/NAME.`,
 		}
 	}
 	cmd.AddCommand(newVersionCommand(version, streams))
+	refuseOtherShells(cmd)
 	return cmd
+}
+
+// refuseOtherShells makes the command completion fail on a shell that it has no script
+// for.
+func refuseOtherShells(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, completion := range root.Commands() {
+		if completion.Name() != "completion" {
+			continue
+		}
+		var shells []string
+		for _, c := range completion.Commands() {
+			shells = append(shells, c.Name())
+		}
+		completion.Use = "completion SHELL"
+		completion.Example = "  kubectl weightedrollout completion bash"
+		completion.RunE = func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			return fmt.Errorf("there is no completion for %q: use one of %s", args[0], strings.Join(shells, ", "))
+		}
+		completion.Args = cobra.ArbitraryArgs
+	}
 }
 
 // knownCommand refuses a command that there is none of, and names those that are

@@ -54,7 +54,9 @@ The decisions are the controller's own, under a virtual clock: hours pass in a
 moment. Only the world around them is made up. Without --scenario it is a quiet one:
 100 requests per second, of which 0.1 % fail on either version. A scenario is a YAML
 file that says at what date and time it begins, how traffic, errors and response times
-change, when the gateway, the pods or the metrics fail, and what people do.
+change, when the gateway, the pods or the metrics fail, and what people do. It begins
+on ` + simulate.DefaultStart.Format("Monday, 2006-01-02T15:04:05Z07:00") + `, unless the scenario has another start:
+by that plan.windows are open or closed.
 
 What is shown: the canary's share over time, the verdicts, the canary's failures and
 response times, the events, and how evenly each way to choose a backend (--picker)
@@ -77,7 +79,7 @@ unless --expect names another ending, or --strict meets a warning.`,
 
   # A picture, with 500 requests per second
   kubectl weightedrollout simulate -f config/samples/first.yaml --approve --rps 500 --svg run.svg`,
-		Args: cobra.NoArgs,
+		Args: fileByFlag,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.Complete(cmd); err != nil {
 				return err

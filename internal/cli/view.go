@@ -141,12 +141,15 @@ func (v *view) over() bool {
 	return st.Outcome != "" && !unended(st.Outcome) && st.Verdict != nil
 }
 
+// reasoned puts a reason before its message, unless the message begins with the same word.
 func reasoned(reason, message string) string {
 	switch {
 	case reason == "":
 		return message
 	case message == "":
 		return reason
+	case len(message) >= len(reason) && strings.EqualFold(message[:len(reason)], reason):
+		return reason + message[len(reason):]
 	}
 	return reason + ": " + message
 }

@@ -55,8 +55,10 @@ func TestSimulateWarnsAsPlanDoes(t *testing.T) {
 			}
 		})
 	}
-	if help := unwrapped(succeed(t, "simulate", "--help").out); !strings.Contains(help, "every rollout gets a rule of its own with the two backends") {
-		t.Errorf("the help does not say which routes are simulated:\n%s", help)
+	for _, want := range []string{"every rollout gets a rule of its own with the two backends", "begins on Monday, 2026-01-05T09:00:00Z, unless the scenario has another start"} {
+		if help := unwrapped(succeed(t, "simulate", "--help").out); !strings.Contains(help, want) {
+			t.Errorf("the help does not say %q:\n%s", want, help)
+		}
 	}
 }
 

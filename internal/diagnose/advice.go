@@ -29,6 +29,7 @@ var advice = map[string]string{
 	v1alpha1.ReasonDuplicateBackendRef:      "remove one of the two entries of the same backend",
 	v1alpha1.ReasonWeightResolution:         "multiply every weight of the rule by the number that the message names",
 	v1alpha1.ReasonRouteConflict:            "delete one of the two rollouts, or give them different routes or ruleNames",
+	v1alpha1.ReasonPartialRouteConflict:     "delete one of the two rollouts, or give them different routes or ruleNames",
 	v1alpha1.ReasonRouteWriteFailed:         "give the controller the right to patch the route, or look at the admission policy that the message names",
 	v1alpha1.ReasonStableUnavailable:        "make stable's pods ready: no traffic is moved before",
 	v1alpha1.ReasonWeightContention:         "let the other writer leave backendRefs[].weight alone, then give the command resume",

@@ -99,24 +99,26 @@ func admit(d document) (*v1alpha1.WeightedRollout, error) {
 	}
 	defaulting.PruneNonNullableNullsWithoutDefaults(d.content, def.structural)
 	defaulting.Default(d.content, def.structural)
-	problems = append(problems, def.validate(d.content, meta)...)
-	if len(problems) > 0 {
-		return nil, newInvalid(d, problems)
+	found, incomplete := def.validate(d.content, meta)
+	if problems = append(problems, found...); len(problems) > 0 {
+		invalid := newInvalid(d, problems)
+		invalid.Incomplete = incomplete
+		return nil, invalid
 	}
 	return typed(d.content)
 }
 
-// validate checks metadata, schema and rules. Rules are left out where the object's
-// shape is so wrong that they would mislead.
-func (def *definition) validate(content map[string]any, meta *metav1.ObjectMeta) []string {
+// validate checks metadata, schema and rules. Rules are left out, and what was found is
+// incomplete, where the object's shape is so wrong that they would mislead.
+func (def *definition) validate(content map[string]any, meta *metav1.ObjectMeta) (problems []string, incomplete bool) {
 	shape := schemavalidation.ValidateCustomResource(nil, content, def.schema)
 	shape = append(shape, listtype.ValidateListSetsAndMaps(nil, def.structural, content)...)
-	problems := def.sentences(content, validateMeta(meta), shape)
+	problems = def.sentences(content, validateMeta(meta), shape)
 	if slices.ContainsFunc(shape, misleads) {
-		return append(problems, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation")
+		return problems, true
 	}
 	broken, _ := def.rules.Validate(context.Background(), nil, def.structural, content, nil, celconfig.RuntimeCELCostBudget)
-	return append(problems, def.sentences(content, broken)...)
+	return append(problems, def.sentences(content, broken)...), false
 }
 
 // sentences puts errors in words, each list in order of the fields: the validators go

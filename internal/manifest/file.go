@@ -84,16 +84,38 @@ func (f *File) GRPCRoute(namespace, name string) *gatewayv1.GRPCRoute {
 	return routeIn[gatewayv1.GRPCRoute](f, "GRPCRoute", namespace, name)
 }
 
+// HTTPRoutes returns the HTTPRoutes in the given namespace that can be read, in the
+// file's order.
+func (f *File) HTTPRoutes(namespace string) []*gatewayv1.HTTPRoute {
+	return routesIn[gatewayv1.HTTPRoute](f, "HTTPRoute", namespace, anyName)
+}
+
+// GRPCRoutes is HTTPRoutes for GRPCRoutes.
+func (f *File) GRPCRoutes(namespace string) []*gatewayv1.GRPCRoute {
+	return routesIn[gatewayv1.GRPCRoute](f, "GRPCRoute", namespace, anyName)
+}
+
+func anyName(string) bool { return true }
+
 func routeIn[R any](f *File, kind, namespace, name string) *R {
+	all := routesIn[R](f, kind, namespace, func(is string) bool { return is == name })
+	if len(all) == 0 {
+		return nil
+	}
+	return all[0]
+}
+
+func routesIn[R any](f *File, kind, namespace string, named func(string) bool) []*R {
+	var all []*R
 	for _, d := range f.documents {
 		in := d.text("metadata", "namespace")
-		if d.kind() != kind || d.apiVersion() != gatewayv1.GroupVersion.String() || d.name() != name || (in != "" && namespace != "" && in != namespace) {
+		if d.kind() != kind || d.apiVersion() != gatewayv1.GroupVersion.String() || !named(d.name()) || (in != "" && namespace != "" && in != namespace) {
 			continue
 		}
 		read := new(R)
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.content, read); err == nil {
-			return read
+			all = append(all, read)
 		}
 	}
-	return nil
+	return all
 }

@@ -360,6 +360,14 @@ metadata: {name: search}
 			t.Errorf("HTTPRoute(%q, %q) = %v, found should be %v", test.namespace, test.name, got, test.found)
 		}
 	}
+	for namespace, want := range map[string]int{"": 2, "shop": 2, "other": 1} {
+		if got := f.HTTPRoutes(namespace); len(got) != want {
+			t.Errorf("%d HTTPRoutes in %q, want %d", len(got), namespace, want)
+		}
+	}
+	if got := f.GRPCRoutes(""); len(got) != 1 || got[0].Name != "search" {
+		t.Errorf("the GRPCRoutes are %+v", got)
+	}
 	refs := f.HTTPRoute("", "checkout").Spec.Rules[0].BackendRefs
 	if len(refs) != 1 || refs[0].Name != "checkout-stable" || *refs[0].Weight != 9 {
 		t.Errorf("the route's backends are %+v", refs)

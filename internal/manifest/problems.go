@@ -21,7 +21,13 @@ type InvalidError struct {
 	// Problems holds a sentence each, as "field: what is wrong", at least one. A long
 	// one is clipped, and of more than 50 the last says how many there are beside.
 	Problems []string
+	// Incomplete says that the object's shape is so wrong that some rules were not
+	// checked, which can find further problems once the others are corrected.
+	Incomplete bool
 }
+
+// IncompleteNote says what Incomplete means, in the API server's own words.
+const IncompleteNote = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"
 
 func newInvalid(d document, problems []string) *InvalidError {
 	beside := len(problems) - maxProblems
@@ -35,16 +41,21 @@ func newInvalid(d document, problems []string) *InvalidError {
 	return &InvalidError{Name: yamltext.Clip(d.name()), Problems: problems}
 }
 
-// Error lists the problems, one per line where there are several.
+// Error lists the problems, one per line where there are several, and says in a last line
+// if they may not be all.
 func (e *InvalidError) Error() string {
 	object := kind
 	if e.Name != "" {
 		object += fmt.Sprintf(" %q", e.Name)
 	}
+	text := object + " is invalid:\n* " + strings.Join(e.Problems, "\n* ")
 	if len(e.Problems) == 1 {
-		return object + " is invalid: " + e.Problems[0]
+		text = object + " is invalid: " + e.Problems[0]
 	}
-	return object + " is invalid:\n* " + strings.Join(e.Problems, "\n* ")
+	if e.Incomplete {
+		text += "\nnote: " + IncompleteNote
+	}
+	return text
 }
 
 // SeveralError says that one of several objects has to be chosen by name.

@@ -21,7 +21,7 @@ const (
 	NotificationSent = "sent"
 	// NotificationFailed was given up.
 	NotificationFailed = "failed"
-	// NotificationDropped was never tried: too many were waiting.
+	// NotificationDropped was given up untold: too many were waiting, or it was too old.
 	NotificationDropped = "dropped"
 )
 

@@ -65,7 +65,7 @@ var (
 	routeWrites   = Definition{"weightedrollout_route_writes_total", Counter, []string{"result"}, "Writes to routes, by result: written, conflict or failed.", "Conflicts say that somebody else writes the same routes."}
 	evaluations   = Definition{"weightedrollout_evaluations_total", Counter, []string{"result"}, "Evaluations, by whether the metrics could be read: read or failed.", "The part that failed is how far the metrics server can be relied on."}
 	providerFault = Definition{"weightedrollout_provider_errors_total", Counter, []string{"reason"}, "Evaluations whose metrics could not be read, by reason.", "Tells an outage from refused credentials."}
-	notifications = Definition{"weightedrollout_notifications_total", Counter, []string{"result"}, "Notifications about the rollout, by result: sent, failed (given up after the last attempt) or dropped (too many were waiting).", "Alert on those that were not sent."}
+	notifications = Definition{"weightedrollout_notifications_total", Counter, []string{"result"}, "Notifications about the rollout, by result: sent, failed (given up after the last attempt) or dropped (too many were waiting, or it had waited for over 15 minutes).", "Alert on those that were not sent."}
 )
 
 // Definitions returns all metrics of the controller's own, by name.

@@ -9,7 +9,7 @@ const documentHead = `# Metrics of the controller
 
 <!-- Generated from internal/metrics: go test ./internal/metrics -update -->
 
-The controller serves these at ` + "`/metrics`" + ` on port 8443, beside those of controller-runtime (` + "`controller_runtime_*`, `workqueue_*`, `rest_client_*`, `leader_election_*`" + `). Who may read them is a right on the API server: bind the ClusterRole ` + "`weightedrollout-metrics-reader`" + ` to the Prometheus' ServiceAccount. With the chart, ` + "`serviceMonitor.enabled`, `prometheusRule.enabled` and `dashboard.enabled`" + ` set up the scraping, the alerts and a Grafana dashboard.
+The controller serves these at ` + "`/metrics`" + ` on port 8443, beside those of controller-runtime (` + "`controller_runtime_*`, `workqueue_*`, `rest_client_*`, `leader_election_*`" + `). Who may read them is a right on the API server: bind the ClusterRole ` + "`weightedrollout-metrics-reader`" + ` to the Prometheus' ServiceAccount, or every scrape is answered by 403. With the chart, ` + "`metrics.readers`" + ` binds it, and ` + "`serviceMonitor.enabled`, `prometheusRule.enabled` and `dashboard.enabled`" + ` set up the scraping, the alerts and a Grafana dashboard.
 
 All of them have the labels ` + "`namespace` and `name`" + ` of the rollout (a Prometheus that sets its own ` + "`namespace`" + ` needs ` + "`honorLabels: true`" + `). Only the replica that works tells them, so nothing is counted twice. The gauges are read from the rollouts themselves with every scrape, and vanish with them; the counters begin anew when the controller does.
 

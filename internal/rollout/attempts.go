@@ -2,11 +2,17 @@ package rollout
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 	"github.com/weightedrollout/weightedrollout/internal/route"
 	"github.com/weightedrollout/weightedrollout/internal/weights"
 )
+
+// verbs are those that a command may have.
+var verbs = []v1alpha1.Verb{
+	v1alpha1.VerbApprove, v1alpha1.VerbSkip, v1alpha1.VerbPromote, v1alpha1.VerbRetry, v1alpha1.VerbFinish, v1alpha1.VerbResume,
+}
 
 // adoptable is the largest share that is taken to 0 without asking when there is
 // no record of it.
@@ -19,6 +25,11 @@ func unrecorded(d *draft) bool {
 	}
 	if invalid(d) {
 		d.phase = v1alpha1.PhasePending
+		return true
+	}
+	if d.obs.PartOwner != "" {
+		d.phase = v1alpha1.PhasePending
+		d.stall(v1alpha1.ReasonPartialRouteConflict, "the older rollout %q manages some of the rules, so no attempt begins: delete one of the two, or give them different routes or ruleNames", d.obs.PartOwner)
 		return true
 	}
 	high := weights.ShareNone
@@ -60,7 +71,7 @@ func aborted(d *draft) bool {
 	if d.obs.Orders.Abort != d.status.Attempt || !d.open() || d.cannotLower() {
 		return false
 	}
-	d.rollBack(v1alpha1.ReasonAborted, "aborted by annotation")
+	d.rollBack(v1alpha1.ReasonAborted, "aborted by the abort order")
 	return true
 }
 
@@ -159,6 +170,9 @@ func (d *draft) takeCommand() v1alpha1.Verb {
 
 // refusal says why a command does not apply now, or is empty.
 func (d *draft) refusal(c v1alpha1.Command) string {
+	if !slices.Contains(verbs, c.Verb) {
+		return "its verb must be approve, skip, promote, retry, finish or resume"
+	}
 	if c.Attempt != d.status.Attempt {
 		return fmt.Sprintf("it is for attempt %d, and this is attempt %d", c.Attempt, d.status.Attempt)
 	}
@@ -173,16 +187,11 @@ func (d *draft) refusal(c v1alpha1.Command) string {
 			return "no plan is under way"
 		}
 	case v1alpha1.VerbRetry:
-		idle := d.status.Outcome == v1alpha1.OutcomeSuperseded && !d.stableRuns(d.obs.revision())
-		if d.known && d.status.Outcome != v1alpha1.OutcomeRolledBack && !idle {
-			return "only a rolled back revision can be tried again"
-		}
+		return d.refuseRetry()
 	case v1alpha1.VerbFinish:
 		return d.refuseFinish()
 	case v1alpha1.VerbResume:
 		return d.refuseResume()
-	default:
-		return "its verb must be approve, skip, promote, retry, finish or resume"
 	}
 	return ""
 }
@@ -193,6 +202,14 @@ func (d *draft) refuseForStage(stage *int32) string {
 	}
 	if stage == nil || *stage != d.status.Stage.Index {
 		return fmt.Sprintf("it must name the present stage, which has index %d", d.status.Stage.Index)
+	}
+	return ""
+}
+
+func (d *draft) refuseRetry() string {
+	idle := d.status.Outcome == v1alpha1.OutcomeSuperseded && !d.stableRuns(d.obs.revision())
+	if d.known && d.status.Outcome != v1alpha1.OutcomeRolledBack && !idle {
+		return "only a rolled back revision can be tried again"
 	}
 	return ""
 }

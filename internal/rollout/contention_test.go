@@ -193,7 +193,7 @@ func TestC25RolledBack(t *testing.T) {
 			if more := w.journal.statusWrites - status; more > 300 {
 				t.Errorf("%d writes to the status in an hour", more)
 			}
-			if !strings.Contains(w.message(), "rolled back: aborted by annotation") {
+			if !strings.Contains(w.message(), "rolled back: aborted by the abort order") {
 				t.Errorf("message %q", w.message())
 			}
 			w.syncTool = nil

@@ -57,7 +57,20 @@ func (w *world) observe() rollout.Observation {
 	}
 	w.observeFleets(&obs)
 	for _, ref := range o.spec.Routes {
+		if w.partOwner != "" && ref.Name == w.taken {
+			continue
+		}
 		obs.Routes = append(obs.Routes, w.observeRoute(ref))
+	}
+	if len(obs.Routes) < len(o.spec.Routes) {
+		obs.PartOwner = w.partOwner
+	}
+	if len(obs.Routes) == 0 {
+		// All that there were.
+		obs.Owner, obs.PartOwner = w.partOwner, ""
+		for _, ref := range o.spec.Routes {
+			obs.Routes = append(obs.Routes, w.observeRoute(ref))
+		}
 	}
 	if obs.Owner == "" && !obs.Deleting {
 		obs.Verdict = w.verdict()

@@ -19,6 +19,7 @@ func chain() []policy {
 		// Is it ours, and may we move anything?
 		notOwner,
 		observing,
+		whole,
 		soakClock,
 		stableUnavailable,
 
@@ -40,6 +41,7 @@ func chain() []policy {
 		routeUnresolved,
 
 		// Holds: never raises.
+		partOwner,
 		invalid,
 		planEdited,
 		contention,

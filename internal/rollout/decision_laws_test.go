@@ -299,6 +299,17 @@ func onlyToReady(s seen) string {
 	return ""
 }
 
+// conflictHolds is law 14 for a rollout that is left with some of its rules.
+func conflictHolds(s seen) string {
+	if s.obs.PartOwner == "" {
+		return ""
+	}
+	if s.raised() || !s.known && s.d.Writes != rollout.WriteNone {
+		return "law 14: another rollout manages some of the rules, and this one begins or goes on"
+	}
+	return ""
+}
+
 // conflictWritesNothing is law 14.
 func conflictWritesNothing(s seen) string {
 	if s.obs.Owner == "" {

@@ -362,12 +362,15 @@ func micro(t time.Time) *metav1.MicroTime {
 	return &m
 }
 
+// messageLimit is the most that a message may have before it is cut, in characters. The
+// schema takes a few more.
+const messageLimit = 1000
+
 // clip bounds a message to what the schema takes, and marks the cut.
 func clip(s string) string {
-	const limit = 1000
 	runes := []rune(s)
-	if len(runes) <= limit {
+	if len(runes) <= messageLimit {
 		return s
 	}
-	return string(runes[:limit]) + "…"
+	return string(runes[:messageLimit]) + "…"
 }

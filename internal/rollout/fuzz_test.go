@@ -77,7 +77,7 @@ func FuzzDecide(f *testing.F) {
 			t.Fatal("the same input gives two decisions")
 		}
 		s := see(obs, now, d)
-		for _, check := range []func(seen) string{raiseWithinLimits, breakKept, stopKept, raiseOnEvidence, conflictWritesNothing, onlyToReady, scaledForNeed, givenBackWhenIdle, stableUpdatedWhenProved} {
+		for _, check := range []func(seen) string{raiseWithinLimits, breakKept, stopKept, raiseOnEvidence, conflictWritesNothing, conflictHolds, onlyToReady, scaledForNeed, givenBackWhenIdle, stableUpdatedWhenProved} {
 			if broken := check(s); broken != "" {
 				t.Fatalf("%s\nfrom: %s\n  to: %s", broken, brief(s.was), brief(s.is))
 			}

@@ -118,6 +118,9 @@ func newHistory(t *rapid.T, spec v1alpha1.WeightedRolloutSpec) *history {
 		silence.NoDataTimeout = "20m"
 		spec.Health = &silence
 	}
+	if len(spec.Routes) == 1 && rapid.IntRange(0, 2).Draw(t, "routes") == 2 {
+		spec = alsoRoute(spec)
+	}
 	spec.Paused = rapid.IntRange(0, 9).Draw(t, "paused") == 9
 	spec.OnDelete = rapid.SampledFrom([]v1alpha1.DeletionPolicy{v1alpha1.DeletionRestore, v1alpha1.DeletionKeep}).Draw(t, "onDelete")
 	h := &history{t: t, world: newWorld(t, spec), wild: rapid.Bool().Draw(t, "wild")}
@@ -176,6 +179,7 @@ func (h *history) do(action string) {
 		h.restart()
 	case "owner":
 		h.owner = draw(h, "owner", "", "", "", "older")
+		h.partOwner, h.taken = draw(h, "owner of some", "", "older"), draw(h, "taken", "web", "api")
 	case "delete":
 		if rapid.IntRange(0, 4).Draw(h.t, "delete") == 4 {
 			h.remove()

@@ -30,8 +30,12 @@ type Observation struct {
 	Deleting bool
 	// Orders are what people ask for by annotation.
 	Orders Orders
-	// Owner names the older rollout that manages one of the rules, or is empty.
+	// Owner names the older rollout that manages the rules, so that none is left for this
+	// one; it is empty if one is.
 	Owner string
+	// PartOwner names the older rollout that manages some of the rules, or is empty. Those
+	// rules are not in Routes, and a route is not if it has no other.
+	PartOwner string
 	// SpecProblem says why the spec cannot be carried out, if that was found
 	// outside of this package.
 	SpecProblem *route.Problem
@@ -88,10 +92,11 @@ type Orders struct {
 // in Problem and does nothing.
 func OrdersFrom(annotations map[string]string) Orders {
 	var o Orders
+	var problems []string
 	if text, ok := annotations[v1alpha1.AbortAnnotation]; ok {
 		n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 		if err != nil || n < 1 {
-			o.Problem = fmt.Sprintf("annotation %s must be the number of the attempt to abort (status.attempt)", v1alpha1.AbortAnnotation)
+			problems = append(problems, fmt.Sprintf("annotation %s must be the number of the attempt to abort (status.attempt)", v1alpha1.AbortAnnotation))
 		} else {
 			o.Abort = n
 		}
@@ -99,10 +104,11 @@ func OrdersFrom(annotations map[string]string) Orders {
 	if text, ok := annotations[v1alpha1.CommandAnnotation]; ok {
 		var c v1alpha1.Command
 		if err := json.Unmarshal([]byte(text), &c); err != nil || c.ID == "" || len(c.ID) > 253 {
-			o.Problem = fmt.Sprintf(`annotation %s must be JSON such as {"id":"1","verb":"approve","attempt":1,"stage":0}, with an id of 1 to 253 characters`, v1alpha1.CommandAnnotation)
+			problems = append(problems, fmt.Sprintf(`annotation %s must be JSON such as {"id":"1","verb":"approve","attempt":1,"stage":0}, with an id of 1 to 253 characters`, v1alpha1.CommandAnnotation))
 		} else {
 			o.Command = &c
 		}
 	}
+	o.Problem = strings.Join(problems, "; ")
 	return o
 }

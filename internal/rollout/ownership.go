@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 	"github.com/weightedrollout/weightedrollout/internal/weights"
 )
 
-// notOwner keeps a rollout away from a rule that an older one manages.
+// notOwner keeps a rollout away from the rules that an older one manages.
 func notOwner(d *draft) bool {
 	if d.obs.Owner == "" {
 		return false
@@ -21,6 +23,28 @@ func notOwner(d *draft) bool {
 	}
 	d.stall(v1alpha1.ReasonRouteConflict, "the older rollout %q manages the same rule, so this one writes no route: delete one of the two, or give them different routes or ruleNames", d.obs.Owner)
 	return true
+}
+
+// partOwner holds the share in the rules that are left to a rollout. All that lowers it
+// comes before, so that a bad canary goes there as anywhere else.
+func partOwner(d *draft) bool {
+	if d.obs.PartOwner == "" {
+		return false
+	}
+	d.writes = WriteSafe
+	d.stall(v1alpha1.ReasonPartialRouteConflict, "held at %s percent: the older rollout %q manages some of the rules: delete one of the two, or give them different routes or ruleNames", percent(d.share), d.obs.PartOwner)
+	return true
+}
+
+// whole begins the soak and the evidence anew once all rules are the rollout's again.
+func whole(d *draft) bool {
+	c := meta.FindStatusCondition(d.status.Conditions, v1alpha1.ConditionStalled)
+	if d.obs.PartOwner == "" && c != nil && c.Reason == v1alpha1.ReasonPartialRouteConflict && d.confirmed() {
+		d.unconfirm()
+		d.confirm()
+		d.moved = true
+	}
+	return false
 }
 
 // observing reports what Enforce would do, and does none of it.

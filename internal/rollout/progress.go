@@ -190,7 +190,7 @@ func awaitingApproval(d *draft) bool {
 		return false
 	}
 	d.phase = v1alpha1.PhaseAwaitingApproval
-	d.wait(v1alpha1.ReasonAwaitingApproval, "%s: give the approve command to go on (for attempt %d and stage index %d)", d.at(d.share, d.target().share), d.status.Attempt, d.status.Stage.Index)
+	d.wait(v1alpha1.ReasonAwaitingApproval, "%s: give the approve command to go on (for attempt %d; the index of this stage is %d)", d.at(d.share, d.target().share), d.status.Attempt, d.status.Stage.Index)
 	return true
 }
 

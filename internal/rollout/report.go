@@ -30,9 +30,7 @@ func (d *draft) writeStatus() {
 		t := metav1.NewTime(d.transitionAt.UTC().Add(time.Second - time.Nanosecond).Truncate(time.Second))
 		d.status.NextTransitionTime = &t
 	}
-	if d.obs.Orders.Problem != "" {
-		d.message += "; " + d.obs.Orders.Problem
-	}
+	d.reportOrders()
 	d.status.Phase = d.phaseNow()
 	d.conditions()
 	d.reportTraffic()

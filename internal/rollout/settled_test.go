@@ -25,7 +25,7 @@ func (h *history) settleDown() {
 	if h.object.gone {
 		return
 	}
-	h.owner, h.specProblem, h.stableReady, h.canaryReady = "", nil, true, true
+	h.owner, h.partOwner, h.specProblem, h.stableReady, h.canaryReady = "", "", nil, true, true
 	h.gateway = gateway{delay: time.Second}
 	if h.skew != 0 {
 		h.skew, h.laws.disturbed = 0, h.at

@@ -45,10 +45,12 @@ type world struct {
 	stable, canary *fleet
 	syncTool       *syncTool
 	// owner is the older rollout of the same rule, if any.
-	owner       string
-	specProblem *route.Problem
-	evidence    map[health.Track]*evidence
-	windows     windows
+	owner string
+	// partOwner is the older rollout that has all rules of the route named taken, if any.
+	partOwner, taken string
+	specProblem      *route.Problem
+	evidence         map[health.Track]*evidence
+	windows          windows
 	// score is the health score of a canary in a poor mood.
 	score float64
 	// counts is how the gateway divides the requests that it counts; crossing is a rule

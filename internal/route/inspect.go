@@ -90,6 +90,15 @@ func Inspect(r *Object, ruleNames []string, pair Pair) Inspection {
 	return i
 }
 
+// Without returns the inspection without the rules that another one of the same route
+// has.
+func (i Inspection) Without(other Inspection) Inspection {
+	i.Rules = slices.DeleteFunc(slices.Clone(i.Rules), func(m ManagedRule) bool {
+		return slices.ContainsFunc(other.Rules, func(o ManagedRule) bool { return o.Index == m.Index })
+	})
+	return i
+}
+
 // problem reports duplicates before absent rules: they are the more particular fault.
 func (i Inspection) problem(r *Object, ruleNames []string, holding map[string]bool, duplicates []string) *Problem {
 	if len(duplicates) > 0 {

@@ -30,7 +30,7 @@ func TestInside(t *testing.T) {
 func TestMeterForgets(t *testing.T) {
 	c := health.Config{Window: time.Minute, Interval: 15 * time.Second}
 	bounds := []float64{1}
-	m := newMeter(c, bounds, epoch)
+	m := newMeter(c, bounds, DefaultStart)
 	const ticks = 2000
 	for i := range ticks {
 		n := float64(i)
@@ -39,9 +39,9 @@ func TestMeterForgets(t *testing.T) {
 	if len(m.snapshots) > 2*m.keep {
 		t.Errorf("it keeps %d snapshots", len(m.snapshots))
 	}
-	newest := epoch.Add((ticks - 1) * c.Interval)
+	newest := DefaultStart.Add((ticks - 1) * c.Interval)
 	for back := time.Duration(0); back <= health.Memory+c.Window; back += c.Interval {
-		want := float64(newest.Add(-back).Sub(epoch) / c.Interval)
+		want := float64(newest.Add(-back).Sub(DefaultStart) / c.Interval)
 		if got := m.at(newest.Add(-back)); got.stable.requests != want || got.canary.requests != 2*want {
 			t.Fatalf("%s back it says %g and %g, not %g", back, got.stable.requests, got.canary.requests, want)
 		}

@@ -207,7 +207,7 @@ func (w *world) takeForGranted() []string {
 	var notes []string
 	if len(w.spec.Plan.Windows) > 0 {
 		note := "the simulation begins on " + w.script.start.Format("Monday, 2 January 2006, at 15:04 MST")
-		if w.script.start.Equal(epoch) {
+		if w.script.start.Equal(DefaultStart) {
 			note += "; start in a scenario sets another time"
 		}
 		notes = append(notes, note)

@@ -59,7 +59,7 @@ func compile(s *Scenario) (script, error) {
 	if s == nil {
 		s = &Scenario{}
 	}
-	c := script{start: epoch, delay: defaultDelay, checks: map[string]timeline{}}
+	c := script{start: DefaultStart, delay: defaultDelay, checks: map[string]timeline{}}
 	var err error
 	if s.Start != "" {
 		if c.start, err = startOf(s.Start); err != nil {

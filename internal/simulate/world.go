@@ -14,9 +14,9 @@ import (
 	"github.com/weightedrollout/weightedrollout/internal/health"
 )
 
-// epoch is when a simulation starts whose scenario does not say: a Monday morning, on the
-// grid of every usual health.interval.
-var epoch = time.Date(2026, time.January, 5, 9, 0, 0, 0, time.UTC)
+// DefaultStart is when a simulation starts whose scenario does not say: a Monday morning,
+// on the grid of every usual health.interval.
+var DefaultStart = time.Date(2026, time.January, 5, 9, 0, 0, 0, time.UTC)
 
 // handEditor is who edits a route by hand.
 const handEditor = "kubectl-edit"

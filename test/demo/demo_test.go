@@ -2,6 +2,7 @@ package main
 
 import (
 	"math"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -129,6 +130,18 @@ func TestChooseScenarios(t *testing.T) {
 		if got, err := chooseScenarios(key); err != nil || len(got) != want {
 			t.Errorf("%s: %d scenarios, %v", key, len(got), err)
 		}
+	}
+	var keys []string
+	for _, s := range allScenarios {
+		keys = append(keys, s.key)
+	}
+	// make demo checks the name before it builds anything.
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "SCENARIOS    := " + strings.Join(keys, " ") + "\n"; !strings.Contains(string(makefile), want) {
+		t.Errorf("the Makefile does not say %q", want)
 	}
 	if _, err := chooseScenarios("fast"); err == nil || !strings.Contains(err.Error(), "choose good, bad, slow or all") {
 		t.Errorf("fast: %v", err)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 )
@@ -14,6 +15,19 @@ func warnOfKinds(routes []v1alpha1.RouteReference, grpc []string, add adder) {
 	for i, ref := range routes {
 		if kindOf(ref) == v1alpha1.HTTPRouteKind && slices.Contains(grpc, ref.Name) {
 			add(fmt.Sprintf("spec.routes[%d].kind", i), "%q is a GRPCRoute in the files, and kind is HTTPRoute unless it is set: set kind: GRPCRoute", ref.Name)
+		}
+	}
+}
+
+// warnOfNames looks for references to a route that is not at hand, where another one is
+// that holds both backends: one of the two names is likely to be misspelt.
+func warnOfNames(routes []v1alpha1.RouteReference, o Options, add adder) {
+	if len(o.Holders) == 0 {
+		return
+	}
+	for i, ref := range routes {
+		if slices.Contains(o.Absent, ref.Name) {
+			add(fmt.Sprintf("spec.routes[%d].name", i), "no route %q is in the files, and %s there holds both backends: correct the name, unless that route is none of this rollout", ref.Name, strings.Join(o.Holders, ", "))
 		}
 	}
 }

@@ -20,15 +20,18 @@ func TestHints(t *testing.T) {
 	)
 	for name, test := range map[string]struct {
 		fields string
-		grpc   []string
+		at     schedule.Options // what is at hand
 		want   []string
 	}{
 		"nothing to say":       {fields: ``},
 		"gRPC and Traefik":     {fields: `routes: [{name: other}, {kind: GRPCRoute, name: web}]`, want: []string{"spec.health.preset: " + traefik}},
 		"gRPC and Pods":        {fields: `routes: [{kind: GRPCRoute, name: web}], health: {preset: Pods, errorRate: {maxPercent: 1}}`},
 		"gRPC and Istio":       {fields: `routes: [{kind: GRPCRoute, name: web}], health: {preset: Istio, errorRate: {maxPercent: 1}}`},
-		"a kind left out":      {fields: `routes: [{name: other}, {name: web}]`, grpc: []string{"web"}, want: []string{`spec.routes[1].kind: "web" is a GRPCRoute in the files, and kind is HTTPRoute unless it is set: set kind: GRPCRoute`}},
-		"a kind that is set":   {fields: `routes: [{kind: GRPCRoute, name: web}], health: {preset: Pods, errorRate: {maxPercent: 1}}`, grpc: []string{"web"}},
+		"a kind left out":      {fields: `routes: [{name: other}, {name: web}]`, at: schedule.Options{GRPCRoutes: []string{"web"}}, want: []string{`spec.routes[1].kind: "web" is a GRPCRoute in the files, and kind is HTTPRoute unless it is set: set kind: GRPCRoute`}},
+		"a kind that is set":   {fields: `routes: [{kind: GRPCRoute, name: web}], health: {preset: Pods, errorRate: {maxPercent: 1}}`, at: schedule.Options{GRPCRoutes: []string{"web"}}},
+		"a misspelt name":      {fields: `routes: [{name: web}, {name: wbe}]`, at: schedule.Options{Absent: []string{"wbe"}, Holders: []string{`HTTPRoute "web"`}}, want: []string{`spec.routes[1].name: no route "wbe" is in the files, and HTTPRoute "web" there holds both backends: correct the name, unless that route is none of this rollout`}},
+		"routes elsewhere":     {fields: `routes: [{name: web}]`, at: schedule.Options{Absent: []string{"web"}}},
+		"another one's route":  {fields: `routes: [{name: web}]`, at: schedule.Options{Holders: []string{`HTTPRoute "more"`}}},
 		"one Service":          {fields: `stable: {service: web, port: 80}, canary: {service: web, port: 81}`, want: []string{`spec.canary.service: stable and canary are two ports of one Service, "web", so the same pods serve both: give the canary a Service of its own, which selects its pods only`}},
 		"two namespaces":       {fields: `stable: {service: web, port: 80}, canary: {service: web, namespace: other, port: 81}`},
 		"one workload":         {fields: `stable: {service: a, port: 80, workload: {name: web}}, canary: {service: b, port: 80, workload: {name: web, kind: Deployment}}`, want: []string{`spec.canary.workload: stable and canary name the same Deployment "web", so both are the same pods and of one version: name what runs the canary's pods`}},
@@ -48,7 +51,7 @@ func TestHints(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, w := range scheduled(t, test.fields, schedule.Options{GRPCRoutes: test.grpc}).Warnings {
+			for _, w := range scheduled(t, test.fields, test.at).Warnings {
 				got = append(got, w.String())
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {

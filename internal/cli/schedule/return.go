@@ -2,10 +2,34 @@ package schedule
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 	"github.com/weightedrollout/weightedrollout/internal/simulate"
 	"github.com/weightedrollout/weightedrollout/internal/weights"
 )
+
+// Begins says what the return begins after.
+func (r *Return) Begins() string {
+	if r.ByItself {
+		return "stable is updated"
+	}
+	return "the finish command"
+}
+
+// returnsByItself tells whether the controller can see that stable has the revision: both
+// workloads are named, and of kinds whose pod template is known.
+func returnsByItself(spec *v1alpha1.WeightedRolloutSpec) bool {
+	if spec.Stable == nil || spec.Canary == nil {
+		return false
+	}
+	for _, w := range []*v1alpha1.WorkloadReference{spec.Stable.Workload, spec.Canary.Workload} {
+		if w == nil || !slices.Contains([]string{"Deployment", "StatefulSet"}, kindOfWorkload(w)) {
+			return false
+		}
+	}
+	return true
+}
 
 // comeBack walks the traffic back to stable after the finish command: stable is
 // then the track under test, and rises from 0 as the canary did, without stages and

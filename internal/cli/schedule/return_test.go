@@ -52,6 +52,22 @@ func TestReturn(t *testing.T) {
 	}
 }
 
+// TestReturnByItself shows where no command is needed for the return.
+func TestReturnByItself(t *testing.T) {
+	const stable, canary = `stable: {service: a, port: 80, workload: {name: a}}`, `canary: {service: b, port: 80, workload: {name: b}}`
+	for fields, want := range map[string]string{
+		``: "the finish command",
+		stable + `, canary: {service: b, port: 80}`: "the finish command",
+		stable + `, canary: {service: b, port: 80, workload: {apiVersion: argoproj.io/v1alpha1, kind: Rollout, name: b}}`: "the finish command",
+		stable + `, ` + canary: "stable is updated",
+		stable + `, ` + canary + `, promotion: {mode: UpdateStable}`: "stable is updated",
+	} {
+		if got := scheduled(t, fields, schedule.Options{}).Return.Begins(); got != want {
+			t.Errorf("with %q the return begins after %s, want %s", fields, got, want)
+		}
+	}
+}
+
 // TestReturnStuck shows a return whose requests are forgotten faster than they come:
 // the canary began with enough, and stable begins with 1 %.
 func TestReturnStuck(t *testing.T) {
@@ -77,6 +93,10 @@ func TestReturnStuck(t *testing.T) {
 	}
 	if r.Outcome.Phase != v1alpha1.PhaseReturning || r.Outcome.Share != 99 {
 		t.Errorf("after 5h the controller is %s at %g %%: %s", r.Outcome.Phase, r.Outcome.Share, r.Outcome.Message)
+	}
+	const workloads = `, stable: {service: a, port: 80, workload: {name: a}}, canary: {service: b, port: 80, workload: {name: b}}`
+	if s := scheduled(t, fields+workloads, schedule.Options{RPS: 20}); len(s.Warnings) != 2 || !strings.HasPrefix(s.Warnings[1].Message, "after stable is updated stable stays at 1%") {
+		t.Errorf("where no command is needed the warnings are %v", s.Warnings)
 	}
 	if s := scheduled(t, ``, schedule.Options{RPS: 1}); s.Stuck == "" || s.Return != nil {
 		t.Errorf("a rollout that is never promoted (%q) has the return %+v", s.Stuck, s.Return)

@@ -44,7 +44,7 @@ type Schedule struct {
 	Stuck string `json:"stuck,omitempty"`
 	// stuckBy is the field that asks for more requests than there are.
 	stuckBy string
-	// Return is the way back to stable after the finish command; nil with Stuck.
+	// Return is the way back to stable after the promotion; nil with Stuck.
 	Return *Return `json:"return,omitempty"`
 	// Unmeasured says that health.disabled is set, so that no stage proves anything.
 	Unmeasured bool `json:"unmeasured,omitempty"`
@@ -81,14 +81,17 @@ type Stall struct {
 	Message string `json:"message"`
 }
 
-// Return is how stable gets all traffic back after the finish command, by the limits
-// of the ramp and on evidence about stable.
+// Return is how stable gets all traffic back after the finish command, or by itself, by
+// the limits of the ramp and on evidence about stable.
 type Return struct {
+	// ByItself says that the return begins without a command once stable's workload has
+	// the canary's pod template, from a person or by promotion.mode UpdateStable.
+	ByItself bool `json:"byItself,omitempty"`
 	// Steps is the number of changes of the share.
 	Steps int `json:"steps"`
-	// Duration is the time from the command until the rollout is completed, or, with
-	// Stuck, until nothing can happen any more. The command is taken to come on the grid
-	// of health.window, and at least ramp.interval after the last raise.
+	// Duration is the time from the beginning of the return until the rollout is
+	// completed, or, with Stuck, until nothing can happen any more. It is taken to begin
+	// on the grid of health.window, and at least ramp.interval after the last raise.
 	Duration simulate.Elapsed `json:"duration"`
 	// Stuck says why that is never so; empty if it is.
 	Stuck string `json:"stuck,omitempty"`

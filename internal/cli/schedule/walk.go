@@ -26,6 +26,10 @@ type Options struct {
 	Routes map[string]route.Inspection
 	// GRPCRoutes are the names in spec.routes of which only a GRPCRoute is at hand.
 	GRPCRoutes []string
+	// Absent are the names in spec.routes of which no route is at hand, and Holders the
+	// routes at hand, beside those of the spec, that hold both backends, such as
+	// HTTPRoute "checkout".
+	Absent, Holders []string
 }
 
 // For returns the schedule of a rollout whose defaults are filled in. It fails,
@@ -61,8 +65,9 @@ func For(wr *v1alpha1.WeightedRollout, o Options) (*Schedule, error) {
 	w.walk()
 	if w.out.Stuck == "" {
 		w.out.Return = p.comeBack(o.RPS)
+		w.out.Return.ByItself = returnsByItself(spec)
 	}
-	w.out.Warnings = p.warnings(wr, w.out, o.GRPCRoutes)
+	w.out.Warnings = p.warnings(wr, w.out, o)
 	return w.out, nil
 }
 

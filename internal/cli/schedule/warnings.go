@@ -13,9 +13,8 @@ import (
 // longRollout is the time above which a rollout is worth a warning.
 const longRollout = 24 * time.Hour
 
-// warnings lists what is doubtful about a plan, in the order of the spec. The names are
-// those of Options.GRPCRoutes.
-func (p *plan) warnings(wr *v1alpha1.WeightedRollout, s *Schedule, grpc []string) []Warning {
+// warnings lists what is doubtful about a plan, in the order of the spec.
+func (p *plan) warnings(wr *v1alpha1.WeightedRollout, s *Schedule, o Options) []Warning {
 	var all []Warning
 	add := func(field, format string, args ...any) {
 		all = append(all, Warning{field, fmt.Sprintf(format, args...)})
@@ -26,12 +25,14 @@ func (p *plan) warnings(wr *v1alpha1.WeightedRollout, s *Schedule, grpc []string
 	if wr.Spec.Paused {
 		add("spec.paused", "nothing rises while it is true: set it to false")
 	}
-	warnOfKinds(wr.Spec.Routes, grpc, add)
+	warnOfNames(wr.Spec.Routes, o, add)
+	warnOfKinds(wr.Spec.Routes, o.GRPCRoutes, add)
 	p.warnOfRoutes(s, add)
 	warnOfTracks(wr, add)
 	p.warnOfStages(s, add)
 	warnOfZones(wr.Spec.Plan.Windows, add)
 	warnOfGRPC(&wr.Spec, add)
+	p.warnOfBuckets(add)
 	p.warnOfHealth(s, add)
 	if time.Duration(s.Duration) > longRollout {
 		add("spec.plan", "the rollout takes %s at least: shorten soaks, leave out stages, or raise ramp.maxIncrease and ramp.maxChangePercent, unless that is what you want", short(time.Duration(s.Duration)))
@@ -128,7 +129,7 @@ func (p *plan) warnOfHealth(s *Schedule, add adder) {
 		p.warnOfRampRequests(s, add)
 	}
 	if s.Return != nil && s.Return.Stuck != "" {
-		add(s.Return.stuckBy, "after the finish command %s, which is how long requests are remembered: lower it, or raise ramp.minIncrease", s.Return.Stuck)
+		add(s.Return.stuckBy, "after %s %s, which is how long requests are remembered: lower it, or raise ramp.minIncrease", s.Return.Begins(), s.Return.Stuck)
 	}
 }
 
