@@ -6,9 +6,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/weightedrollout/weightedrollout/internal/cli"
+	"github.com/weightedrollout/weightedrollout/internal/workload"
 )
 
 func TestGet(t *testing.T) {
@@ -158,6 +161,47 @@ func TestStatusWait(t *testing.T) {
 			}
 			if n := strings.Count(r.errOut, "Progressing 1/2, 20 percent"); n < 1 || n > 2 {
 				t.Errorf("the start is told %d times:\n%s", n, r.errOut)
+			}
+		})
+	}
+}
+
+// TestStatusWaitsForTheVersionThatRuns: where the revision follows from the pod template a
+// new image changes nothing in the rollout, whose status may be that of the version before.
+func TestStatusWaitsForTheVersionThatRuns(t *testing.T) {
+	const deployment = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}, spec: {template: {spec: {containers: [{name: web, image: "web:2"}]}}}}`
+	var template corev1.PodTemplateSpec
+	if err := yaml.Unmarshal([]byte(`{spec: {containers: [{name: web, image: "web:2"}]}}`), &template); err != nil {
+		t.Fatal(err)
+	}
+	follows := strings.NewReplacer("outcome: InProgress", "outcome: Completed", `revision: "2.4.1"`+"\n  routes", "routes",
+		"canary: {service: checkout-canary, port: 8080}", "canary: {service: checkout-canary, port: 8080, workload: {name: web}}").Replace(healthyRollout)
+	now := strings.Replace(follows, `revision: "2.4.1"`, "revision: "+workload.Revision(&template), 1)
+	for name, test := range map[string]struct {
+		rollout string
+		there   bool
+		change  func(map[string]any)
+		code    int
+		says    string
+	}{
+		"the version before":        {follows, true, func(map[string]any) {}, 2, "the status is about"},
+		"the present one":           {now, true, nil, 0, "is completed"},
+		"the controller catches up": {follows, true, func(wr map[string]any) { set(wr, workload.Revision(&template), "status", "revision") }, 0, "is completed"},
+		"it cannot be known":        {follows, false, nil, 0, "is not known"},
+		"the revision is given":     {strings.Replace(healthyRollout, "outcome: InProgress", "outcome: Completed", 1), true, nil, 0, "is completed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := objects(t, test.rollout, plainRoutes)
+			if test.there {
+				all["/apis/apps/v1/namespaces/shop/deployments/web"] = object(t, deployment)
+			}
+			a := inCluster(t, all)
+			if test.change != nil {
+				a.onWatch = func() { a.onWatch = nil; go a.change(test.change) }
+			}
+			r := run(t, "", "status", "checkout", "--wait", "--for", "completed", "--timeout", "5s")
+			if r.code != test.code || !strings.Contains(r.errOut, test.says) {
+				t.Errorf("exit code %d, want %d with %q:\n%s", r.code, test.code, test.says, r.errOut)
 			}
 		})
 	}

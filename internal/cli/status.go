@@ -149,7 +149,17 @@ func (o *StatusOptions) await(ctx context.Context, c *cluster) error {
 	err := c.follow(ctx, o.name, func(wr *v1alpha1.WeightedRollout) bool {
 		change = changeLine(wr, statusVerdict(wr))
 		tell(change)
-		end = ended(wr, o.goal, true)
+		if end = ended(wr, o.goal, true); end == nil {
+			return false
+		}
+		why, doubt := c.overtaken(ctx, wr)
+		switch {
+		case why != "":
+			change, end = why, nil
+			tell(why)
+		case doubt != nil:
+			tell(doubt.Error())
+		}
 		return end != nil
 	}, func(err error) {
 		if err != nil && trouble == nil { // once, whatever the next ones say

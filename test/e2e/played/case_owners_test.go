@@ -5,6 +5,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 )
@@ -93,4 +95,44 @@ func TestC07NameDecidesBetweenEqualAges(t *testing.T) {
 	w.awaitShare("aardvark", "10")
 	w.awaitStalled("zebra", v1alpha1.ReasonRouteConflict, `"aardvark"`)
 	w.wantWeights("web", "100/0", "90/10")
+}
+
+// TestC07SomeRulesAreTaken: a rollout of two routes loses one to an older one, and keeps
+// the other safe: a bad canary is rolled back there.
+func TestC07SomeRulesAreTaken(t *testing.T) {
+	w := newWorld(t)
+	w.loose = true // two rollouts share the Services
+	stable, canary := stableOf("web"), canaryOf("web")
+	for _, name := range []string{"one", "two"} {
+		r := newRoute(w.namespace, name, ptr.To[int32](100), ptr.To[int32](0))
+		refs := r.Spec.Rules[0].BackendRefs
+		refs[0].Name, refs[1].Name = gatewayv1.ObjectName(stable), gatewayv1.ObjectName(canary)
+		w.create(r)
+	}
+	w.endpoints("web")
+	of := func(routes ...string) func(*v1alpha1.WeightedRollout) {
+		return func(wr *v1alpha1.WeightedRollout) {
+			wr.Spec.Stable.Service, wr.Spec.Canary.Service = stable, canary
+			wr.Spec.Routes = nil
+			for _, name := range routes {
+				wr.Spec.Routes = append(wr.Spec.Routes, v1alpha1.RouteReference{Kind: v1alpha1.HTTPRouteKind, Name: name})
+			}
+		}
+	}
+	w.create(newRollout(w.namespace, "a-old", w.prom.url(), stages("10m", "5"), of("one"), func(wr *v1alpha1.WeightedRollout) { wr.Spec.Mode = v1alpha1.ModeObserve }))
+	w.create(newRollout(w.namespace, "b-young", w.prom.url(), stages("10m", "30"), of("one", "two")))
+	w.startManager()
+	w.awaitShare("b-young", "30")
+
+	w.edit("a-old", func(wr *v1alpha1.WeightedRollout) { wr.Spec.Mode = v1alpha1.ModeEnforce })
+	w.await("b-young", "it keeps one of its routes", func(wr *v1alpha1.WeightedRollout) bool {
+		return isStalled(wr, v1alpha1.ReasonPartialRouteConflict, `"a-old"`) && desired(wr) == "30"
+	})
+	w.prom.set(w.namespace, canary, traffic{perSecond: 50, failed: 0.9})
+	w.await("b-young", "it is rolled back", func(wr *v1alpha1.WeightedRollout) bool {
+		return wr.Status.Outcome == v1alpha1.OutcomeRolledBack && wr.Status.Share.ConfirmedAt != nil
+	})
+	if got, want := w.weightsNow("two"), (pair{100, 0}); got != want {
+		t.Errorf("the route that was left to it has the weights %v, want %v", got, want)
+	}
 }
