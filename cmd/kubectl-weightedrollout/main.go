@@ -4,7 +4,9 @@ package main
 import (
 	"os"
 
+	"github.com/go-logr/logr"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/klog/v2"
 
 	"github.com/weightedrollout/weightedrollout/internal/cli"
 )
@@ -14,6 +16,8 @@ import (
 var version, commit, date = "dev", "", ""
 
 func main() {
+	// Whatever goes wrong, a command says so itself; client-go would say it once more.
+	klog.SetLogger(logr.Discard())
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	if commit != "" {
 		version += ", commit " + commit + ", " + date

@@ -129,6 +129,31 @@ func TestEvents(t *testing.T) {
 	}
 }
 
+// TestEventsEndWithTheRollout: those that are watched end once it is gone.
+func TestEventsEndWithTheRollout(t *testing.T) {
+	a := inCluster(t, objects(t, healthyRollout, plainRoutes, steadily...))
+	a.tellsEvents = true
+	a.onWatch = func() { a.onWatch = nil; go a.remove() }
+	r := run(t, "", "events", "checkout", "-w")
+	if r.code != 0 || !strings.Contains(r.errOut, "The rollout is gone.") || !strings.Contains(r.out, "ShareRaised: the canary's share goes from 10 to 20") {
+		t.Errorf("exit code %d:\n%s\n%s", r.code, r.out, r.errOut)
+	}
+}
+
+// TestPhaseOfALaterVersion: whatever it is, it makes no mess of a terminal.
+func TestPhaseOfALaterVersion(t *testing.T) {
+	odd := strings.Replace(healthyRollout, "phase: Progressing", `phase: "a\u001b[31m`+strings.Repeat("long", 500)+`"`, 1)
+	inCluster(t, objects(t, odd, plainRoutes, steadily...))
+	for _, args := range [][]string{{"status", "checkout", "--width", "80"}, {"get"}} {
+		r := run(t, "", args...)
+		for line := range strings.Lines(r.out) {
+			if strings.Contains(line, "\x1b[31m") || args[0] == "status" && len(line) > 400 {
+				t.Errorf("%v writes %q", args, line)
+			}
+		}
+	}
+}
+
 // TestStatusWait: the exit code says how it ended, and each change is told once.
 func TestStatusWait(t *testing.T) {
 	end := func(outcome string) func(map[string]any) {

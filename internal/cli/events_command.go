@@ -75,11 +75,37 @@ func (o *EventsOptions) Run(ctx context.Context) error {
 	}
 	found := newest(about(wr, list.Items), len(list.Items))
 	if o.watch {
-		return o.follow(ctx, c, wr, list.ResourceVersion, found)
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		go o.untilGone(ctx, c, wr, cancel)
+		err := o.follow(ctx, c, wr, list.ResourceVersion, found)
+		if errors.Is(err, errGone) {
+			_, _ = fmt.Fprintln(o.ErrOut, "The rollout is gone.")
+			return nil
+		}
+		return err
 	}
 	return o.output.write(o.Out, struct {
 		Events []Event `json:"events"`
 	}{found}, func(s *screen) { drawEventLog(s, found, o.now()) })
+}
+
+// errGone says that a rollout was deleted, or that another one has its name.
+var errGone = errors.New("the rollout is gone")
+
+// untilGone ends the context once the rollout is gone, and says when the API server does
+// not answer.
+func (o *EventsOptions) untilGone(ctx context.Context, c *cluster, wr *v1alpha1.WeightedRollout, end context.CancelCauseFunc) {
+	told := false
+	err := c.follow(ctx, wr.Name, func(next *v1alpha1.WeightedRollout) bool { return next.UID != wr.UID }, func(err error) {
+		if err != nil && !told {
+			_, _ = fmt.Fprintln(o.ErrOut, "it is tried again:", clean(err.Error()))
+		}
+		told = err != nil
+	})
+	if _, missing := errors.AsType[*missingError](err); missing || err == nil {
+		end(errGone)
+	}
 }
 
 func drawEventLog(s *screen, found []Event, now time.Time) {

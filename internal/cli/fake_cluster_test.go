@@ -44,6 +44,8 @@ type apiServer struct {
 	refuses *metav1.Status
 	// onWatch is called once a watch has begun.
 	onWatch func()
+	// tellsEvents lets the events be watched: there is never a new one.
+	tellsEvents bool
 }
 
 // object reads a manifest.
@@ -233,6 +235,12 @@ func (a *apiServer) watch(rw http.ResponseWriter, r *http.Request) {
 	changed := a.changed
 	_, collection := a.objects[r.URL.Path].(metav1.Status)
 	a.mu.Unlock()
+	if strings.HasSuffix(r.URL.Path, "/events") && a.tellsEvents {
+		rw.WriteHeader(http.StatusOK)
+		_ = http.NewResponseController(rw).Flush()
+		<-r.Context().Done()
+		return
+	}
 	if collection || !strings.HasSuffix(r.URL.Path, "/weightedrollouts") {
 		say(rw, failure(http.StatusForbidden, metav1.StatusReasonForbidden, "you may not watch"))
 		return

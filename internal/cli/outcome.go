@@ -64,7 +64,7 @@ func ended(wr *v1alpha1.WeightedRollout, goal string, stalled bool) *ending {
 // changeLine is a rollout in one line, without anything that changes by itself.
 func changeLine(wr *v1alpha1.WeightedRollout, s string) string {
 	st := &wr.Status
-	text := string(phaseOf(wr))
+	text := shownPhase(wr)
 	if st.Stage != nil && st.Stage.Position != "" {
 		text += " " + st.Stage.Position
 	}

@@ -108,7 +108,8 @@ func reportOn(v *view, now time.Time) *Report {
 // drawStatus shows it on one screen.
 func drawStatus(s *screen, v *view, r *Report, now time.Time) {
 	s.line(bold, title(v.rollout))
-	s.raw(s.paint(colorOf(phaseOf(v.rollout)), r.Phase) + "  " + stageBar(stops(v.rollout), s.width-len(r.Phase)-2))
+	phase := shownPhase(v.rollout)
+	s.raw(s.paint(colorOf(phaseOf(v.rollout)), phase) + "  " + stageBar(stops(v.rollout), s.width-cells(phase)-2))
 	s.gap()
 	s.indented("weight   ", "%s", shareText(v.rollout, now))
 	if r.MeasuredPercent != nil {

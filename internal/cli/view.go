@@ -70,6 +70,12 @@ func phaseOf(wr *v1alpha1.WeightedRollout) v1alpha1.Phase {
 	return cmp.Or(wr.Status.Phase, v1alpha1.PhasePending)
 }
 
+// shownPhase is the phase for a screen: any text, if a later version wrote it.
+func shownPhase(wr *v1alpha1.WeightedRollout) string {
+	const widest = 24
+	return cut(clean(string(phaseOf(wr))), widest)
+}
+
 // colorOf is the colour of a phase.
 func colorOf(p v1alpha1.Phase) string {
 	switch p {

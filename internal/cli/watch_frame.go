@@ -74,7 +74,7 @@ func (f *frame) lines() []string {
 // header is the rollout's name and its phase at the right.
 func (f *frame) header() {
 	wr := f.v.rollout
-	phase := string(phaseOf(wr))
+	phase := shownPhase(wr)
 	name := clean(fmt.Sprintf("%s/%s", wr.Namespace, wr.Name))
 	if st := wr.Status; st.Revision != "" {
 		name += clean(fmt.Sprintf(", revision %q, attempt %d", st.Revision, st.Attempt))
