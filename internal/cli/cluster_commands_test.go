@@ -172,10 +172,10 @@ func TestStatusWait(t *testing.T) {
 			set(wr, []any{map[string]any{"type": "Stalled", "status": "True", "reason": "RouteMissing", "message": "no route"}}, "status", "conditions")
 		}, 3, "RouteMissing: no route"},
 		"nothing to do":      {[]string{"--for", "completed"}, func(wr map[string]any) { end("Superseded")(wr); set(wr, "StableRevision", "status", "outcomeReason") }, 0, "there is nothing to roll out"},
-		"too long":           {[]string{"--timeout", "50ms"}, func(map[string]any) {}, 2, "not promoted within 50ms"},
-		"promoted only":      {[]string{"--for", "completed", "--timeout", "50ms"}, end("Promoted"), 2, "not completed within 50ms"},
-		"an older outcome":   {[]string{"--timeout", "50ms"}, func(wr map[string]any) { end("Promoted")(wr); set(wr, int64(4), "metadata", "generation") }, 2, "not promoted"},
-		"another superseded": {[]string{"--timeout", "50ms"}, end("Superseded"), 2, "not promoted"},
+		"too long":           {[]string{"--timeout", "2s"}, func(map[string]any) {}, 2, "not promoted within 2s"},
+		"promoted only":      {[]string{"--for", "completed", "--timeout", "2s"}, end("Promoted"), 2, "not completed within 2s"},
+		"an older outcome":   {[]string{"--timeout", "2s"}, func(wr map[string]any) { end("Promoted")(wr); set(wr, int64(4), "metadata", "generation") }, 2, "not promoted"},
+		"another superseded": {[]string{"--timeout", "2s"}, end("Superseded"), 2, "not promoted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := inCluster(t, objects(t, healthyRollout, plainRoutes))
