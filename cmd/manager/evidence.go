@@ -39,6 +39,9 @@ func (o *evidenceOptions) config() (telemetry.Config, error) {
 		DefaultAddress: o.address, BearerTokenFile: o.tokenFile, CAFile: o.caFile, Timeout: o.timeout,
 		Clock: clock.RealClock{}, Log: ctrl.Log.WithName("telemetry"),
 	}
+	if err := checkWait("prometheus-timeout", o.timeout, "10s"); err != nil {
+		return cfg, err
+	}
 	var err error
 	if cfg.Allow, err = telemetry.ParseAllowlist(o.allow); err != nil {
 		return cfg, fmt.Errorf("--metrics-address-allow: %w", err)

@@ -22,6 +22,13 @@ func TestWrongFlagsAreSaidAtTheStart(t *testing.T) {
 		"CA for nobody":          {[]string{"--prometheus-ca-file=/ca.crt"}, "set that too"},
 		"CA over http":           {[]string{"--prometheus-ca-file=/ca.crt", "--prometheus-address=http://a"}, "--prometheus-address: it is no https URL"},
 		"confirm":                {[]string{"--confirm=perhaps"}, "--confirm: "},
+		"no worker":              {[]string{"--workers=0"}, "--workers: 0 rollouts at the same time is no rollout at all: give a number from 1"},
+		"less than no worker":    {[]string{"--workers=-1"}, "--workers: -1 "},
+		"no time to answer":      {[]string{"--prometheus-timeout=0s"}, "--prometheus-timeout: a wait of 0s is none: give one above 0s, such as 10s"},
+		"less than no time":      {[]string{"--prometheus-timeout=-1m"}, "--prometheus-timeout: a wait of -1m0s is none"},
+		"namespace in capitals":  {[]string{"--namespaces=shop,Checkout"}, `--namespaces: "Checkout" is no namespace, since it has capital letters: write checkout`},
+		"no namespace":           {[]string{"--namespaces=shop/checkout"}, `--namespaces: "shop/checkout" is no namespace: `},
+		"a list of nothing":      {[]string{"--namespaces=,"}, `--namespaces: "," names no namespace: give one or more`},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -19,6 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
@@ -69,18 +71,36 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == standDownName {
 		os.Exit(standDown(os.Args[2:], os.Stdout, os.Stderr))
 	}
+	os.Exit(start(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// start runs the controller and returns the exit code.
+func start(args []string, out, errOut io.Writer) int {
 	var o options
-	o.bind(flag.CommandLine)
-	flag.Parse()
+	fs := flag.NewFlagSet("manager", flag.ContinueOnError)
+	fs.SetOutput(errOut)
+	o.bind(fs)
+	config.RegisterFlags(fs)
+	if err := fs.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return 0
+		}
+		return usageExitCode
+	}
+	if err := checkNoCommand(fs.Args()); err != nil {
+		_, _ = fmt.Fprintln(errOut, "error:", err)
+		return usageExitCode
+	}
 	if o.showVersion {
-		fmt.Println(versionText())
-		return
+		_, _ = fmt.Fprintln(out, versionText())
+		return 0
 	}
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&o.zap)))
 	if err := run(o); err != nil {
 		ctrl.Log.Error(err, "the manager cannot go on")
-		os.Exit(1)
+		return 1
 	}
+	return 0
 }
 
 // versionText is what --version prints.
@@ -95,6 +115,9 @@ func run(o options) error {
 	confirm, err := route.ParseConfirmMode(o.confirm)
 	if err != nil {
 		return fmt.Errorf("--confirm: %w", err)
+	}
+	if err := o.check(); err != nil {
+		return err
 	}
 	telemetryConfig, err := o.evidence.config()
 	if err != nil {

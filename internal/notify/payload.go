@@ -88,15 +88,22 @@ func Template(text string) (*Payload, error) {
 
 // body is the payload for a transition. It is JSON.
 func (p *Payload) body(t Transition) ([]byte, error) {
-	var b bytes.Buffer
+	var b sheet
 	if err := p.template.Execute(&b, t); err != nil {
 		return nil, err
 	}
-	switch {
-	case b.Len() > mostPayload:
-		return nil, fmt.Errorf("the template writes %d bytes, more than %d", b.Len(), mostPayload)
-	case !json.Valid(b.Bytes()):
+	if !json.Valid(b.text.Bytes()) {
 		return nil, errors.New("the template does not write JSON: put every value through json, as in {\"text\": {{ json .Message }}}")
 	}
-	return b.Bytes(), nil
+	return b.text.Bytes(), nil
+}
+
+// sheet takes what a template writes, and ends the template once that is too much.
+type sheet struct{ text bytes.Buffer }
+
+func (s *sheet) Write(part []byte) (int, error) {
+	if s.text.Len()+len(part) > mostPayload {
+		return 0, fmt.Errorf("the template writes more than %d bytes", mostPayload)
+	}
+	return s.text.Write(part)
 }

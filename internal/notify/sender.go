@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -71,10 +70,22 @@ type Sender struct {
 // put right under it.
 func New(cfg Config) *Sender {
 	return &Sender{cfg: cfg, warnings: make(chan Transition, mostWaiting), rest: make(chan Transition, mostWaiting), client: &http.Client{
-		Timeout: patience,
+		Timeout: patience, Transport: transport(),
 		// What is told goes to the address that was named, and to no other.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
+}
+
+// transport takes every connection for one attempt: what comes on one that waits for the
+// next request net/http would write into the log as it is.
+func transport() http.RoundTripper {
+	t, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		return http.DefaultTransport
+	}
+	t = t.Clone()
+	t.DisableKeepAlives = true
+	return t
 }
 
 // Problem says what is wrong with the files at the moment; nil if they can be used.
@@ -209,35 +220,31 @@ func (s *Sender) send(ctx context.Context, body []byte) (wait time.Duration, aga
 	}
 	resp, err := s.client.Do(req)
 	if err != nil {
-		return 0, true, withoutAddress(err)
+		return 0, true, explain(err)
 	}
 	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, mostPayload)) // so that the connection can be used again
 	switch code := resp.StatusCode; {
 	case code/100 == 2:
 		return 0, false, nil
 	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code/100 == 5:
-		return retryAfter(resp.Header), true, fmt.Errorf("the webhook answers %d", code)
+		return s.retryAfter(resp.Header), true, fmt.Errorf("the webhook answers %d", code)
 	default:
 		return 0, false, fmt.Errorf("the webhook answers %d", code)
 	}
 }
 
-// retryAfter reads the header of that name, in seconds; 0 if there is none.
-func retryAfter(h http.Header) time.Duration {
-	seconds, err := strconv.Atoi(h.Get("Retry-After"))
-	if err != nil || seconds < 0 {
+// retryAfter reads the header of that name, which holds seconds or a time (RFC 9110, section
+// 10.2.3); 0 if there is none, or the time is over.
+func (s *Sender) retryAfter(h http.Header) time.Duration {
+	text := h.Get("Retry-After")
+	if seconds, err := strconv.Atoi(text); err == nil {
+		return time.Duration(min(max(seconds, 0), 3600)) * time.Second
+	}
+	at, err := http.ParseTime(text)
+	if err != nil {
 		return 0
 	}
-	return time.Duration(min(seconds, 3600)) * time.Second
-}
-
-// withoutAddress drops the address from an error: who knows it can write to the channel.
-func withoutAddress(err error) error {
-	if u, ok := errors.AsType[*url.Error](err); ok {
-		return fmt.Errorf("the webhook cannot be reached: %w", u.Err)
-	}
-	return err
+	return max(at.Sub(s.cfg.Clock.Now()), 0)
 }
 
 // address reads the address of the webhook.
@@ -264,7 +271,7 @@ func (s *Sender) token() (string, error) {
 		return "", fmt.Errorf("read the token of the webhook: %w", err)
 	}
 	token := strings.TrimSpace(string(text))
-	if token == "" || strings.ContainsAny(token, " \t\r\n") {
+	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
 		return "", fmt.Errorf("%s holds no token", s.cfg.TokenFile)
 	}
 	return token, nil

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -159,14 +160,17 @@ func TestRetries(t *testing.T) {
 		tries  int
 		paused time.Duration // at least
 	}{
-		"taken":              {nil, "", "sent", 1, 0},
-		"busy twice":         {[]int{503, 429}, "", "sent", 3, 3 * time.Second},
-		"asks for patience":  {[]int{429}, "20", "sent", 2, 20 * time.Second},
-		"asks for too much":  {[]int{429}, "100000", "sent", 2, time.Minute},
-		"nonsense as a wait": {[]int{429}, "soon", "sent", 2, time.Second},
-		"never":              {[]int{500, 500, 500, 500, 500, 500, 500}, "", "failed", 6, 31 * time.Second},
-		"refused":            {[]int{403}, "", "failed", 1, 0},
-		"moved":              {[]int{302}, "", "failed", 1, 0},
+		"taken":               {nil, "", "sent", 1, 0},
+		"busy twice":          {[]int{503, 429}, "", "sent", 3, 3 * time.Second},
+		"asks for patience":   {[]int{429}, "20", "sent", 2, 20 * time.Second},
+		"asks for too much":   {[]int{429}, "100000", "sent", 2, time.Minute},
+		"asks for a time":     {[]int{429}, now.Add(20 * time.Second).Format(http.TimeFormat), "sent", 2, 20 * time.Second},
+		"a time far away":     {[]int{429}, now.AddDate(1, 0, 0).Format(http.TimeFormat), "sent", 2, time.Minute},
+		"a time that is over": {[]int{429}, now.Add(-time.Hour).Format(http.TimeFormat), "sent", 2, time.Second},
+		"nonsense as a wait":  {[]int{429}, "soon", "sent", 2, time.Second},
+		"never":               {[]int{500, 500, 500, 500, 500, 500, 500}, "", "failed", 6, 31 * time.Second},
+		"refused":             {[]int{403}, "", "failed", 1, 0},
+		"moved":               {[]int{302}, "", "failed", 1, 0},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -313,7 +317,7 @@ func TestTemplates(t *testing.T) {
 		"no such func":   {`{{ upper .Name }}`, `function "upper" not defined`},
 		"does not parse": {`{"text": {{ json .Message }`, "unexpected"},
 		"empty":          {``, "does not write JSON"},
-		"endless":        {`["{{ range 100000 }}long{{ end }}"]`, "bytes"},
+		"long":           {`["{{ range 100000 }}long{{ end }}"]`, "the template writes more than 65536 bytes"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -322,6 +326,20 @@ func TestTemplates(t *testing.T) {
 				t.Errorf("%v, want %q", err, tc.problem)
 			}
 		})
+	}
+}
+
+// TestATemplateIsEndedInTime: what it would write beyond the limit is not even held.
+func TestATemplateIsEndedInTime(t *testing.T) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := notify.Template(`["{{ range 60000000 }}x{{ end }}"]`)
+	runtime.ReadMemStats(&after)
+	if err == nil || !strings.Contains(err.Error(), "more than 65536 bytes") {
+		t.Errorf("%v, want it to name the limit", err)
+	}
+	if used := after.TotalAlloc - before.TotalAlloc; used > 16<<20 {
+		t.Errorf("%d bytes were allocated for it", used)
 	}
 }
 

@@ -5,29 +5,18 @@ package standdown
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
-)
-
-const (
-	// poll is how often the rollouts are looked at, and looks how often in a row they must
-	// be found to be safe.
-	poll  = time.Second
-	looks = 2
 )
 
 // Options say what is to be left.
@@ -36,7 +25,8 @@ type Options struct {
 	Namespaces []string
 	// Delete deletes every rollout instead of aborting those under way.
 	Delete bool
-	// Timeout is how long is waited for the controller.
+	// Timeout is how long all of it may take, however slow the API server and the
+	// controller are.
 	Timeout time.Duration
 	// Out gets a line about each rollout.
 	Out io.Writer
@@ -46,207 +36,98 @@ type Options struct {
 // meanwhile is seen, and that it makes no difference whether it is run twice. The error names
 // each rollout that is not safe yet, and says why.
 func Run(ctx context.Context, c client.Client, o Options) error {
-	all, err := list(ctx, c, o.Namespaces)
-	if err != nil {
-		return err
+	w := watch{
+		Options: o, client: c, visit: o.abort,
+		done: "no rollout is under way, and every gateway has taken that",
+		left: "these rollouts are not safe yet; put right what they say, or see to their routes yourself and uninstall with --no-hooks",
 	}
-	for _, namespace := range o.Namespaces {
-		if !slices.ContainsFunc(all, func(wr v1alpha1.WeightedRollout) bool { return wr.Namespace == namespace }) {
-			o.say("there is no rollout in the namespace %s", namespace)
-		}
+	if o.Delete {
+		w.visit, w.done = o.delete, "no rollout is left"
 	}
-	o.say("%d rollouts are looked at", len(all))
-	return o.await(ctx, c)
-}
-
-// await waits until every rollout is safe, and still is at the next look. An API server that
-// is away for a moment is asked again.
-func (o Options) await(ctx context.Context, c client.Client) error {
-	var unsafe []string
-	var failed error
-	calm := 0
-	err := wait.PollUntilContextTimeout(ctx, poll, o.Timeout, true, func(ctx context.Context) (bool, error) {
-		all, err := list(ctx, c, o.Namespaces)
-		if err == nil {
-			unsafe, err = o.ask(ctx, c, all)
-		}
-		if err != nil {
-			if ctx.Err() == nil {
-				failed = err
-			}
-			return false, nil
-		}
-		failed = nil
-		if calm++; len(unsafe) > 0 {
-			calm = 0
-		}
-		return calm == looks, nil
-	})
-	switch {
-	case err == nil:
-		o.say("no rollout is under way, and every gateway has taken that")
-		return nil
-	case failed != nil:
-		return failed
-	case !wait.Interrupted(err):
-		return err
-	}
-	return errors.New("these rollouts are not safe yet; put right what they say, or see to their routes yourself and uninstall with --no-hooks:\n  " + strings.Join(unsafe, "\n  "))
-}
-
-// ask asks for what is still to be asked for, and says what is not safe yet.
-func (o Options) ask(ctx context.Context, c client.Client, all []v1alpha1.WeightedRollout) (unsafe []string, err error) {
-	for i := range all {
-		wr := &all[i]
-		key := client.ObjectKeyFromObject(wr)
-		reason := hazard(wr)
-		switch {
-		case !wr.DeletionTimestamp.IsZero():
-			reason = "it is being deleted: " + says(wr)
-		case o.Delete:
-			reason = "it is to be deleted"
-			o.say("%s: deleted", key)
-			if err := client.IgnoreNotFound(c.Delete(ctx, wr)); err != nil {
-				return nil, fmt.Errorf("delete WeightedRollout %s: %w", key, err)
-			}
-		case underWay(wr) && wr.Annotations[v1alpha1.AbortAnnotation] != attempt(wr):
-			o.say("%s: attempt %s is aborted at %s percent", key, attempt(wr), share(wr))
-			if err := abort(ctx, c, wr); err != nil {
-				return nil, err
-			}
-		}
-		if reason != "" {
-			unsafe = append(unsafe, fmt.Sprintf("%s: %s", key, reason))
-		}
-	}
-	return unsafe, nil
-}
-
-// underWay tells whether an abort would give stable all traffic. A rollout that is Promoted,
-// or on its way back to an updated stable, is left as it is, as a deletion would leave it.
-func underWay(wr *v1alpha1.WeightedRollout) bool {
-	return wr.Spec.Mode != v1alpha1.ModeObserve && wr.Status.Outcome == v1alpha1.OutcomeInProgress && !givesWay(wr)
-}
-
-// givesWay tells whether another rollout manages its rule: then it writes nothing, and the
-// other one is what counts.
-func givesWay(wr *v1alpha1.WeightedRollout) bool {
-	c := meta.FindStatusCondition(wr.Status.Conditions, v1alpha1.ConditionStalled)
-	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonRouteConflict
-}
-
-// hazard says why a rollout is not safe without a controller; empty if it is.
-func hazard(wr *v1alpha1.WeightedRollout) string {
-	s := &wr.Status
-	switch {
-	case s.ObservedGeneration < wr.Generation:
-		return "the controller has not looked at it as it is now: it does not run, or does not look after this namespace"
-	case givesWay(wr):
-		return ""
-	case wr.Spec.Mode == v1alpha1.ModeObserve && s.Outcome == v1alpha1.OutcomeInProgress && share(wr) != "0":
-		return "its mode is Observe, so that nobody changes the " + share(wr) + " percent that its canary has had: set the mode to Enforce"
-	case s.Outcome == v1alpha1.OutcomeInProgress && wr.Spec.Mode != v1alpha1.ModeObserve:
-		return says(wr)
-	case s.Outcome == v1alpha1.OutcomeInProgress, s.Outcome == v1alpha1.OutcomePromoted, s.Outcome == v1alpha1.OutcomeReturning, s.Outcome == "":
-		return ""
-	case s.Share.ConfirmedAt == nil && !routesAreGone(s.Routes):
-		return "stable has been given everything, but not every gateway has taken that: " + routesSay(s)
-	}
-	return ""
-}
-
-// routesAreGone tells whether there is no route that could give anybody traffic.
-func routesAreGone(routes []v1alpha1.RouteStatus) bool {
-	return len(routes) > 0 && !slices.ContainsFunc(routes, func(r v1alpha1.RouteStatus) bool { return r.Reason != v1alpha1.ReasonRouteMissing })
-}
-
-// routesSay is what is known of the routes.
-func routesSay(s *v1alpha1.WeightedRolloutStatus) string {
-	for _, r := range s.Routes {
-		if r.Message != "" {
-			return r.Message
-		}
-	}
-	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionRouteAccepted); c != nil {
-		return c.Message
-	}
-	return "nothing is known of its routes"
-}
-
-func share(wr *v1alpha1.WeightedRollout) string {
-	if wr.Status.Share.Desired == nil {
-		return "0"
-	}
-	return string(*wr.Status.Share.Desired)
-}
-
-func attempt(wr *v1alpha1.WeightedRollout) string { return strconv.FormatInt(wr.Status.Attempt, 10) }
-
-func abort(ctx context.Context, c client.Client, wr *v1alpha1.WeightedRollout) error {
-	before := wr.DeepCopy()
-	metav1.SetMetaDataAnnotation(&wr.ObjectMeta, v1alpha1.AbortAnnotation, attempt(wr))
-	if err := client.IgnoreNotFound(c.Patch(ctx, wr, client.MergeFrom(before))); err != nil {
-		return fmt.Errorf("abort WeightedRollout %s/%s: %w", wr.Namespace, wr.Name, err)
-	}
-	return nil
-}
-
-// says is what a rollout says of itself.
-func says(wr *v1alpha1.WeightedRollout) string {
-	if c := meta.FindStatusCondition(wr.Status.Conditions, v1alpha1.ConditionReady); c != nil {
-		return c.Message
-	}
-	return "it has no status: the controller does not run, or does not look after its namespace"
+	return w.run(ctx)
 }
 
 // Finalizers takes the controller's finalizer from every rollout, once the controller is
-// gone: whoever deletes one later must not wait for it.
+// gone: whoever deletes one later must not wait for it. It goes on until none has it, since
+// a rollout may come, or a controller may still run, meanwhile.
 func Finalizers(ctx context.Context, c client.Client, o Options) error {
-	all, err := list(ctx, c, o.Namespaces)
-	if err != nil {
-		return err
+	w := watch{
+		Options: o, client: c, visit: o.letGo,
+		done: "no rollout has the controller's finalizer",
+		left: "these rollouts still have the finalizer " + v1alpha1.Finalizer + ", which a controller that runs puts there again; end it, and repeat this",
 	}
-	var errs []error
-	for i := range all {
-		wr := &all[i]
-		before := wr.DeepCopy()
-		if !controllerutil.RemoveFinalizer(wr, v1alpha1.Finalizer) {
-			continue
-		}
-		if !wr.DeletionTimestamp.IsZero() && share(wr) != "0" {
-			o.say("%s/%s: its deletion ends without the controller, and its routes keep the canary at %s percent", wr.Namespace, wr.Name, share(wr))
-		} else {
-			o.say("%s/%s: can be deleted without a controller", wr.Namespace, wr.Name)
-		}
-		if err := client.IgnoreNotFound(c.Patch(ctx, wr, client.MergeFrom(before))); err != nil {
-			errs = append(errs, fmt.Errorf("take the finalizer from WeightedRollout %s/%s: %w", wr.Namespace, wr.Name, err))
-		}
-	}
-	return errors.Join(errs...)
+	return w.run(ctx)
 }
 
-// list reads the rollouts of the namespaces. Where the kind is gone there are none.
-func list(ctx context.Context, c client.Client, namespaces []string) ([]v1alpha1.WeightedRollout, error) {
-	if len(namespaces) == 0 {
-		namespaces = []string{metav1.NamespaceAll}
-	}
-	var all []v1alpha1.WeightedRollout
-	for _, namespace := range namespaces {
-		var some v1alpha1.WeightedRolloutList
-		if err := c.List(ctx, &some, client.InNamespace(namespace)); err != nil {
-			if gone(err) {
-				continue
-			}
-			return nil, fmt.Errorf("list the WeightedRollouts: %w", err)
+// abort has a rollout aborted that is under way, and says why it is not safe yet. The line
+// is for people, and empty if nothing was done.
+func (o Options) abort(ctx context.Context, c client.Client, wr *v1alpha1.WeightedRollout) (reason, line string, err error) {
+	if !wr.DeletionTimestamp.IsZero() {
+		if !controllerutil.ContainsFinalizer(wr, v1alpha1.Finalizer) {
+			// The controller has made its routes safe, and let go of it.
+			return "", "", nil
 		}
-		all = append(all, some.Items...)
+		return "it is being deleted: " + says(wr), "", nil
 	}
-	return all, nil
+	reason = hazard(wr)
+	if !underWay(wr) || wr.Annotations[v1alpha1.AbortAnnotation] == attempt(wr) {
+		return reason, "", nil
+	}
+	line = fmt.Sprintf("attempt %s is aborted at %s percent", attempt(wr), share(wr))
+	before := wr.DeepCopy()
+	metav1.SetMetaDataAnnotation(&wr.ObjectMeta, v1alpha1.AbortAnnotation, attempt(wr))
+	switch err := c.Patch(ctx, wr, client.MergeFrom(before)); {
+	case apierrors.IsNotFound(err):
+		return "", "", nil
+	case err != nil:
+		return "", "", fmt.Errorf("it cannot be aborted: %w", err)
+	}
+	return reason, line, nil
 }
 
-// gone tells whether the cluster has no WeightedRollouts at all.
-func gone(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
+// delete deletes a rollout, unless that would leave traffic on a canary that nobody wants
+// there.
+func (o Options) delete(ctx context.Context, c client.Client, wr *v1alpha1.WeightedRollout) (reason, line string, err error) {
+	if !wr.DeletionTimestamp.IsZero() {
+		if controllerutil.ContainsFinalizer(wr, v1alpha1.Finalizer) {
+			return "it is being deleted: " + says(wr), "", nil
+		}
+		return "it is being deleted, and the controller has let go of it; what holds it are the finalizers of others: " + strings.Join(wr.Finalizers, ", "), "", nil
+	}
+	if reason := leaves(wr); reason != "" {
+		return reason, "", nil
+	}
+	if err := client.IgnoreNotFound(c.Delete(ctx, wr)); err != nil {
+		return "", "", fmt.Errorf("it cannot be deleted: %w", err)
+	}
+	return "it is to be deleted", "deleted", nil
+}
 
-func (o Options) say(format string, args ...any) {
-	_, _ = fmt.Fprintf(o.Out, format+"\n", args...)
+// letGo takes the controller's finalizer from a rollout. The others stay, those that came
+// since the rollout was read as well: then the patch is refused, and it is read again.
+func (o Options) letGo(ctx context.Context, c client.Client, wr *v1alpha1.WeightedRollout) (reason, line string, err error) {
+	before := wr.DeepCopy()
+	if !controllerutil.RemoveFinalizer(wr, v1alpha1.Finalizer) {
+		return "", "", nil
+	}
+	line = "can be deleted without a controller"
+	if !wr.DeletionTimestamp.IsZero() && share(wr) != "0" {
+		line = fmt.Sprintf("its deletion ends without the controller, and its routes keep the canary at %s percent", share(wr))
+	}
+	switch err := c.Patch(ctx, wr, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); {
+	case apierrors.IsNotFound(err):
+		return "", "", nil
+	case apierrors.IsConflict(err):
+		return "it was changed at the same moment", "", nil
+	case err != nil:
+		return "", "", fmt.Errorf("the finalizer cannot be taken from it: %w", err)
+	}
+	return "it had the finalizer until now", line, nil
+}
+
+// withoutRollouts are those of the namespaces that have none.
+func withoutRollouts(namespaces []string, all []v1alpha1.WeightedRollout) []string {
+	return slices.DeleteFunc(slices.Clone(namespaces), func(namespace string) bool {
+		return slices.ContainsFunc(all, func(wr v1alpha1.WeightedRollout) bool { return wr.Namespace == namespace })
+	})
 }

@@ -22,7 +22,7 @@ capabilities:
 {{- $args = append $args (printf "--namespaces=%s" (join "," .)) -}}
 {{- end -}}
 {{- $args = concat $args (include "weightedrollout.prometheusArgs" . | fromYamlArray) -}}
-{{- $args = append $args (printf "--metrics-address-allow=%s" (join "," .Values.metricsAddressAllow)) -}}
+{{- $args = append $args (include "weightedrollout.allowArg" .) -}}
 {{- $args = concat $args (include "weightedrollout.notifyArgs" . | fromYamlArray) -}}
 {{- $args = append $args (printf "--confirm=%s" .Values.confirm) -}}
 {{- $args = append $args (printf "--workers=%d" (int .Values.workers)) -}}
@@ -54,6 +54,25 @@ capabilities:
 {{- $args = append $args (printf "--prometheus-timeout=%s" .timeout) -}}
 {{- end -}}
 {{- toYaml $args -}}
+{{- end }}
+
+{{/*
+The one that says which metrics servers may be asked. What the schema cannot tell of an
+address is checked here.
+*/}}
+{{- define "weightedrollout.allowArg" -}}
+{{- range .Values.metricsAddressAllow -}}
+{{- if regexMatch "[^/]/[.]{1,2}(/|$)" . -}}
+{{- fail (printf "metricsAddressAllow: %s has . or .. in its path: write the path that is meant" .) -}}
+{{- end -}}
+{{- if regexMatch "//[*]([.][0-9]{1,3}){4}(:|/|$)" . -}}
+{{- fail (printf "metricsAddressAllow: %s has a * before an IP address, which has no names below it: leave the * out" .) -}}
+{{- end -}}
+{{- if gt (regexReplaceAll "^https?://[^/]*:([0-9]+)(/.*)?$" . "${1}" | int) 65535 -}}
+{{- fail (printf "metricsAddressAllow: %s has a port that is not from 1 to 65535: correct it" .) -}}
+{{- end -}}
+{{- end -}}
+{{- printf "--metrics-address-allow=%s" (join "," .Values.metricsAddressAllow) -}}
 {{- end }}
 
 {{/* Those that are about notifications; none where nobody is told. */}}

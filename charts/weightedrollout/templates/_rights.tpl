@@ -46,7 +46,7 @@ list: with them it asks the API server who may read its metrics.
 {{/*
 Binds a ClusterRole to the controller where a value says so. It takes the context as
 "root", the ClusterRole's name as "role", and as "where" false, true or a list of
-namespaces.
+namespaces; "value" is how that value is called.
 */}}
 {{- define "weightedrollout.bindWhere" -}}
 {{- $root := .root -}}
@@ -54,6 +54,14 @@ namespaces.
 {{- $namespaces := list -}}
 {{- if kindIs "slice" .where -}}
 {{- $namespaces = .where -}}
+{{- if .root.Values.namespaces -}}
+{{- $value := .value -}}
+{{- range $namespaces -}}
+{{- if not (has . $root.Values.namespaces) -}}
+{{- fail (printf "%s: %s is not in namespaces: the controller does nothing there; add it to namespaces, or take it out of %s" $value . $value) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- else if .where -}}
 {{- $namespaces = .root.Values.namespaces -}}
 {{- end -}}

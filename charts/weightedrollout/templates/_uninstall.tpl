@@ -6,6 +6,24 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}
 
 {{/*
+When a Job ends that has not ended by itself, in seconds: two minutes after the command does,
+so that its pod can be scheduled and its image pulled. A Job that ends so takes its log with
+it.
+*/}}
+{{- define "weightedrollout.standDownDeadline" -}}
+{{- $seconds := 120 -}}
+{{- range regexFindAll "[0-9]+(ms|h|m|s)" .Values.uninstall.timeout -1 -}}
+{{- $number := regexFind "^[0-9]+" . | float64 | int -}}
+{{- $unit := trimPrefix (regexFind "^[0-9]+" .) . -}}
+{{- $seconds = add $seconds (mul $number (get (dict "h" 3600 "m" 60 "s" 1 "ms" 0) $unit)) -}}
+{{- if eq $unit "ms" -}}
+{{- $seconds = add $seconds (div (add $number 999) 1000) -}}
+{{- end -}}
+{{- end -}}
+{{- $seconds -}}
+{{- end }}
+
+{{/*
 A Job that runs the command stand-down. It takes the context as "root", and the Job's
 "name", "phase" and "args".
 */}}
@@ -22,11 +40,16 @@ metadata:
     {{- include "weightedrollout.hook" (list .phase "0") | nindent 4 }}
 spec:
   backoffLimit: 0
+  activeDeadlineSeconds: {{ include "weightedrollout.standDownDeadline" .root }}
   template:
     metadata:
       labels:
         app.kubernetes.io/name: weightedrollout
         app.kubernetes.io/component: stand-down
+        # A sidecar goes on when the command has ended, and so the Job would never end.
+        sidecar.istio.io/inject: "false"
+      annotations:
+        linkerd.io/inject: disabled
     spec:
       serviceAccountName: {{ include "weightedrollout.standDownName" .root }}
       restartPolicy: Never

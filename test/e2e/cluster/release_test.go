@@ -82,7 +82,10 @@ func testUninstall(t *testing.T) {
 	}
 	audit := wantNoDenial(t, standDownAccount)
 	for _, grant := range audit.Unused(grants) {
-		t.Errorf("granted to those who stand down, and never used: %s", grant)
+		// Nobody sends this: the policy on approvals asks whether they might.
+		if grant.Verb != "update" || grant.Resource != "weightedrollouts" {
+			t.Errorf("granted to those who stand down, and never used: %s", grant)
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ const (
 	mayNotApprove  = " may not approve in "
 	takesApproval  = "takes approval: Required away from the stage of weight "
 	mayNotEdit     = "but not edit it"
+	mayNotLetGo    = "but not remove the finalizer weightedrollout.dev/routes"
 	notInTheRole   = "cannot "
 	disguiseRefuse = editor + mayNotApprove
 )
@@ -93,8 +94,8 @@ func TestWhatAnApproverMayNot(t *testing.T) {
 			wr.Spec.Paused = true
 			order(commandText(v1alpha1.VerbApprove))(wr)
 		}, mayNotEdit},
-		"a finalizer": {func(wr *v1alpha1.WeightedRollout) { wr.Finalizers = []string{"example.com/x"} }, ""},
-		"an abort":    {annotate(v1alpha1.AbortAnnotation, "1"), ""},
+		"another finalizer": {func(wr *v1alpha1.WeightedRollout) { wr.Finalizers = append(wr.Finalizers, "example.com/x") }, ""},
+		"an abort":          {annotate(v1alpha1.AbortAnnotation, "1"), ""},
 	}
 	for what, tc := range tests {
 		t.Run(what, func(t *testing.T) {
@@ -229,6 +230,7 @@ func TestTheLargestRolloutIsJudged(t *testing.T) {
 		})
 	}
 	wr.Annotations, wr.Labels = map[string]string{}, map[string]string{}
+	wr.Finalizers = []string{v1alpha1.Finalizer}
 	for i := range 500 {
 		wr.Annotations[fmt.Sprintf("example.com/note-%d", i)] = strings.Repeat("x", 400)
 		wr.Labels[fmt.Sprintf("example.com/label-%d", i)] = strings.Repeat("x", 63)
@@ -239,4 +241,7 @@ func TestTheLargestRolloutIsJudged(t *testing.T) {
 	expect(t, change(t.Context(), as(t, bed, editor), key, true, order(commandText(v1alpha1.VerbSkip))), mayNotApprove)
 	expect(t, change(t.Context(), as(t, bed, approver), key, true, func(wr *v1alpha1.WeightedRollout) { wr.Spec.Paused = true }), mayNotEdit)
 	expect(t, change(t.Context(), as(t, bed, editor), key, false, func(wr *v1alpha1.WeightedRollout) { wr.Spec.Paused = true }), "")
+	letGo := func(wr *v1alpha1.WeightedRollout) { wr.Finalizers = nil }
+	expect(t, change(t.Context(), as(t, bed, approver), key, true, letGo), mayNotLetGo)
+	expect(t, change(t.Context(), as(t, bed, editor), key, true, letGo), "")
 }

@@ -55,15 +55,17 @@ func kubeconfigOf(ctx context.Context, bed *testbed.Bed, namespace, account stri
 // token of the Job's service account.
 type jobs struct {
 	bed *testbed.Bed
+	// ended are called when the command of a Job has ended well, before the cluster knows.
+	ended []func(job string) error
 
 	mu   sync.Mutex
 	said map[string]string // what each Job printed, by name
 }
 
 // playJobs plays them until the test ends.
-func playJobs(t *testing.T, bed *testbed.Bed) *jobs {
+func playJobs(t *testing.T, bed *testbed.Bed, ended ...func(job string) error) *jobs {
 	t.Helper()
-	j := &jobs{bed: bed, said: map[string]string{}}
+	j := &jobs{bed: bed, ended: ended, said: map[string]string{}}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -124,6 +126,11 @@ func (j *jobs) run(ctx context.Context, job *batchv1.Job) error {
 	j.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("job %s: %w", job.Name, err)
+	}
+	for _, f := range j.ended {
+		if err := f(job.Name); err != nil {
+			return fmt.Errorf("after job %s: %w", job.Name, err)
+		}
 	}
 	ended := metav1.Now()
 	condition := func(kind batchv1.JobConditionType) batchv1.JobCondition {

@@ -1,7 +1,6 @@
 package install
 
 import (
-	"maps"
 	"strings"
 	"testing"
 )
@@ -10,13 +9,31 @@ import (
 // API.
 func TestNotes(t *testing.T) {
 	bed := cluster(t)
-	const noAddress, noGateway = "prometheus.address is not set", "no HTTPRoutes"
+	const (
+		noAddress, noGateway = "prometheus.address is not set", "no HTTPRoutes"
+		noRollout, noReader  = "no rollout can work", "metrics.readers is empty"
+	)
 	tests := map[string]struct {
 		args    []string
 		want    []string
 		wantNot []string
 	}{
-		"a bare cluster": {[]string{"--dry-run=client"}, []string{noAddress, noGateway, "kubectl get wr -A"}, nil},
+		"a bare cluster": {[]string{"--dry-run=client"}, []string{noAddress, noGateway, "kubectl get wr -A"}, []string{noRollout, noReader}},
+		"no Prometheus at all": {
+			[]string{"--dry-run=client", "--set-json", "metricsAddressAllow=[]"}, []string{noRollout}, []string{"Every rollout must name"},
+		},
+		"a Prometheus of the controller alone": {
+			[]string{"--dry-run=client", "--set-json", "metricsAddressAllow=[]", "--set", "prometheus.address=http://prometheus"}, nil, []string{noRollout, noAddress},
+		},
+		"a monitor without a right": {
+			[]string{"--dry-run=client", "--set", "serviceMonitor.enabled=true"}, []string{noReader, "notes-weightedrollout-metrics-reader"}, nil,
+		},
+		"a monitor with a right": {
+			[]string{"--dry-run=client", "--set", "serviceMonitor.enabled=true,metrics.readers[0].namespace=monitoring,metrics.readers[0].name=prometheus"}, nil, []string{noReader},
+		},
+		"a monitor with a token": {
+			[]string{"--dry-run=client", "--set", "serviceMonitor.enabled=true,serviceMonitor.bearerTokenSecret.name=scraper"}, nil, []string{noReader},
+		},
 		"a cluster with the Gateway API": {
 			[]string{"--dry-run=server", "--set", "prometheus.address=http://prometheus.monitoring:9090", "--set", "crds.enabled=false"},
 			[]string{"kubectl rollout status deployment/notes-weightedrollout-manager -n notes"}, []string{noAddress, noGateway},
@@ -47,33 +64,6 @@ func TestOldClustersAreRefused(t *testing.T) {
 		_, err := command(t.Context(), nil, "helm", "template", release, chart, "--kube-version", version)
 		if (err == nil) != ok {
 			t.Errorf("Kubernetes %s: %v", version, err)
-		}
-	}
-}
-
-// TestHooksComeInOrder looks at what helm runs when the release is uninstalled.
-func TestHooksComeInOrder(t *testing.T) {
-	for keep, want := range map[bool]map[string]string{
-		true:  {"weightedrollout-stand-down": "stand-down --timeout=5m", "weightedrollout-stand-down-finalizers": "stand-down --finalizers"},
-		false: {"weightedrollout-stand-down": "stand-down --timeout=5m --delete"},
-	} {
-		all := objects(t, render(t, map[string]any{"crds": map[string]any{"keep": keep}}, "--show-only", "templates/uninstall.yaml"))
-		got, weights := map[string]string{}, map[string]string{}
-		for _, u := range all {
-			a := u.GetAnnotations()
-			if a["helm.sh/hook"] == "" || a["helm.sh/hook-delete-policy"] != "before-hook-creation,hook-succeeded" {
-				t.Errorf("%s %s has the annotations %v", u.GetKind(), u.GetName(), a)
-			}
-			weights[u.GetKind()] = a["helm.sh/hook-weight"]
-			if u.GetKind() == "Job" {
-				got[u.GetName()] = strings.Join(args(t, u), " ")
-			}
-		}
-		if !maps.Equal(got, want) {
-			t.Errorf("keep %t: the Jobs are %v, want %v", keep, got, want)
-		}
-		if want := (map[string]string{"ServiceAccount": "-10", "ClusterRole": "-10", "ClusterRoleBinding": "-5", "Job": "0"}); !maps.Equal(weights, want) {
-			t.Errorf("keep %t: the weights are %v, want %v", keep, weights, want)
 		}
 	}
 }

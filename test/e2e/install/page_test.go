@@ -2,18 +2,23 @@ package install
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/weightedrollout/weightedrollout/test/testbed"
 )
@@ -118,17 +123,26 @@ func playNamespaces(t *testing.T, bed *testbed.Bed) {
 }
 
 // TestInstallPage runs docs/install.md from the top to the bottom. Left out are only the
-// commands that read the log of a pod, since there are no pods.
+// commands that make the image and those that read the log of a pod, since there are no
+// pods.
 func TestInstallPage(t *testing.T) {
 	bed := emptyCluster(t)
 	p := readPage(t, bed, "docs/install.md")
 	playJobs(t, bed)
 	playNamespaces(t, bed)
 
+	// The page has a Prometheus Operator scrape the controller.
+	mustRun(t, bed, "kubectl", "apply", "--server-side", "-f", "testdata/monitoring")
+	mustRun(t, bed, "kubectl", "wait", "--for=condition=Established", "--timeout=1m", "crd/servicemonitors.monitoring.coreos.com")
+
 	p.run(t, "Before", 0)
-	for i := range 3 { // install, label, upgrade
+	for i := range 4 { // install, label, upgrades with a token and with a monitor
 		p.run(t, "With Helm", i)
 	}
+	if flags := deployedFlags(t, bed); !slices.Contains(flags, "--prometheus-address=https://prometheus.monitoring:9090") {
+		t.Errorf("the last upgrade has forgotten what the one before it set: %q", flags)
+	}
+	mustRun(t, bed, "kubectl", "get", "clusterrolebinding", "weightedrollout-metrics-reader")
 	playDeployment(t, bed)
 	m := startManager(t, bed, deployedFlags(t, bed), "weightedrollout-manager")
 	eventually(t, "the controller has its lease", func() (bool, string) {
@@ -165,9 +179,71 @@ func TestInstallPage(t *testing.T) {
 		t.Error(err)
 	}
 	for heading, blocks := range p.blocks {
-		want := map[string]int{"Before": 1, "With Helm": 3, "With kubectl": 1, "Does it run?": 2, "For some namespaces only": 1, "Upgrades": 1, "Uninstallation": 4}[heading]
+		want := map[string]int{"Before": 1, "The image": 1, "With Helm": 4, "With kubectl": 1, "Does it run?": 2, "For some namespaces only": 1, "Upgrades": 1, "Uninstallation": 4}[heading]
 		if len(blocks) != want {
 			t.Errorf("below %q there are %d blocks of commands, and this test knows %d", heading, len(blocks), want)
+		}
+	}
+}
+
+// TestUpgradesKeepValues: helm upgrade forgets the values that were set before, and with
+// them the image and the namespaces, unless it is told otherwise.
+func TestUpgradesKeepValues(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	upgrades := 0
+	for _, file := range append(files, filepath.Join(root, "README.md"), chart+"/README.md") {
+		for _, block := range shellBlock.FindAllStringSubmatch(readFile(t, file), -1) {
+			for line := range strings.SplitSeq(strings.ReplaceAll(block[1], "\\\n", " "), "\n") {
+				if !strings.HasPrefix(line, "helm upgrade ") {
+					continue
+				}
+				upgrades++
+				if !strings.Contains(line, " --reset-then-reuse-values") {
+					t.Errorf("%s: without --reset-then-reuse-values: %s", file, line)
+				}
+			}
+		}
+	}
+	if upgrades < 4 {
+		t.Errorf("the documentation shows %d upgrades, want more: is this test reading it rightly?", upgrades)
+	}
+}
+
+var yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```")
+
+// TestTemplatePage renders the values by which docs/notifications.md sets a template: the
+// file that the flag names lies where the ConfigMap is mounted.
+func TestTemplatePage(t *testing.T) {
+	blocks := yamlBlock.FindAllStringSubmatch(readFile(t, filepath.Join(root, "docs/notifications.md")), -1)
+	if len(blocks) != 1 {
+		t.Fatalf("docs/notifications.md has %d blocks of YAML, want 1", len(blocks))
+	}
+	var values map[string]any
+	if err := yaml.UnmarshalStrict([]byte(blocks[0][1]), &values); err != nil {
+		t.Fatal(err)
+	}
+	deployment := find(t, objects(t, render(t, values)), "Deployment", "weightedrollout-manager")
+	mounts, _, err := unstructured.NestedSlice(container(t, deployment), "volumeMounts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var at []string
+	for _, m := range mounts {
+		if mount, ok := m.(map[string]any); ok {
+			at = append(at, fmt.Sprint(mount["name"], " at ", mount["mountPath"]))
+		}
+	}
+	want := []string{"notifications at /etc/weightedrollout/notifications", "template at /etc/weightedrollout/template"}
+	if diff := cmp.Diff(want, at); diff != "" {
+		t.Errorf("what is mounted (-want +got):\n%s", diff)
+	}
+	flags := args(t, deployment)
+	for _, flag := range []string{"--notify-url-file=/etc/weightedrollout/notifications/url", "--notify-template-file=/etc/weightedrollout/template/template"} {
+		if !slices.Contains(flags, flag) {
+			t.Errorf("the controller's flags lack %s: %q", flag, flags)
 		}
 	}
 }

@@ -49,10 +49,7 @@ func removeDefinition(t *testing.T, bed *testbed.Bed) {
 	if err := client.IgnoreNotFound(bed.Client.Delete(t.Context(), crd)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the definition is gone", func() (bool, string) {
-		err := bed.Client.Get(t.Context(), client.ObjectKeyFromObject(crd), crd)
-		return apierrors.IsNotFound(err), fmt.Sprint(err)
-	})
+	wantDefinitionGone(t, bed)
 }
 
 // helm runs helm install or upgrade with some values.
@@ -274,10 +271,7 @@ func TestAReleaseForNamespaces(t *testing.T) {
 	if weight := canaryWeight(t, bed, "inside"); weight != 0 {
 		t.Errorf("after the uninstallation the canary has weight %d, want 0", weight)
 	}
-	eventually(t, "the definition is gone", func() (bool, string) {
-		err := bed.Client.Get(t.Context(), client.ObjectKey{Name: definition}, &apiextensionsv1.CustomResourceDefinition{})
-		return apierrors.IsNotFound(err), fmt.Sprint(err)
-	})
+	wantDefinitionGone(t, bed)
 	if left := releaseObjects(t, bed); len(left) > 0 {
 		t.Errorf("the uninstallation leaves %v", left)
 	}

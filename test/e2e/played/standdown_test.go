@@ -19,7 +19,13 @@ import (
 // what was printed.
 func (w *world) standDown(args ...string) (string, error) {
 	w.t.Helper()
-	args = append([]string{"stand-down", "--kubeconfig=" + w.bed.Kubeconfig, "--namespaces=" + w.namespace}, args...)
+	return w.standDownBy(w.bed.Kubeconfig, args...)
+}
+
+// standDownBy is standDown by way of another API server.
+func (w *world) standDownBy(kubeconfig string, args ...string) (string, error) {
+	w.t.Helper()
+	args = append([]string{"stand-down", "--kubeconfig=" + kubeconfig, "--namespaces=" + w.namespace}, args...)
 	binaries := cmp.Or(os.Getenv("WEIGHTEDROLLOUT_BIN"), filepath.Join("..", "..", "..", "bin"))
 	out, err := exec.CommandContext(w.t.Context(), filepath.Join(binaries, "manager"), args...).CombinedOutput()
 	return string(out), err
