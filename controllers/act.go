@@ -141,7 +141,8 @@ func (r *Reconciler) writeRoute(ctx context.Context, wr *v1alpha1.WeightedRollou
 }
 
 // readAgain reads a route live after a conflict. If it no longer says what the
-// decision was based on, that is a conflict too: decide again.
+// decision was based on, that is a conflict too: decide again. Which of its rules are
+// another rollout's has to be found out anew in any case.
 func (r *Reconciler) readAgain(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, i int) (*route.Object, rollout.Route, error) {
 	was := obs.Routes[i]
 	key := routeKey{was.Kind, was.Name}
@@ -152,7 +153,7 @@ func (r *Reconciler) readAgain(ctx context.Context, wr *v1alpha1.WeightedRollout
 	is := r.observeRoute(wr, obs.refs[i], now)
 	wasLow, wasHigh := was.Inspection.Observed()
 	isLow, isHigh := is.Inspection.Observed()
-	same := now.UID == was.UID && wasLow == isLow && wasHigh == isHigh &&
+	same := !was.Partly && now.UID == was.UID && wasLow == isLow && wasHigh == isHigh &&
 		slices.EqualFunc(was.Inspection.Rules, is.Inspection.Rules, func(a, b route.ManagedRule) bool { return a.Name == b.Name })
 	if !same {
 		return nil, is, apierrors.NewConflict(key.resource(), was.Name, errors.New("the weights were changed in the meantime"))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -63,15 +64,21 @@ func (r *Reconciler) olderRollouts(ctx context.Context, wr *v1alpha1.WeightedRol
 // all were taken goes; one that has a problem, or is not there, stays to be told of.
 func (o *observation) keep(rest []route.Inspection) {
 	var kept observation
+	var taken []string
 	for i, r := range o.Routes {
+		if len(rest[i].Rules) < len(r.Inspection.Rules) {
+			taken = append(taken, fmt.Sprintf("%s %q", r.Kind, r.Name))
+		}
 		if len(r.Inspection.Rules) > 0 && len(rest[i].Rules) == 0 {
 			continue
 		}
+		r.Partly = len(rest[i].Rules) < len(r.Inspection.Rules)
 		r.Inspection = rest[i]
 		kept.Routes = append(kept.Routes, r)
 		kept.routes, kept.refs = append(kept.routes, o.routes[i]), append(kept.refs, o.refs[i])
 	}
 	o.Routes, o.routes, o.refs = kept.Routes, kept.routes, kept.refs
+	o.Taken = strings.Join(taken, " and ")
 }
 
 func before(a, b *v1alpha1.WeightedRollout) bool {

@@ -212,6 +212,7 @@ func TestStatusWaitsForTheVersionThatRuns(t *testing.T) {
 		"the version before":        {follows, true, func(map[string]any) {}, 2, "the status is about"},
 		"the present one":           {now, true, nil, 0, "is completed"},
 		"the controller catches up": {follows, true, func(wr map[string]any) { set(wr, workload.Revision(&template), "status", "revision") }, 0, "is completed"},
+		"stalled":                   {strings.Replace(strings.Replace(follows, "outcome: Completed", `outcome: ""`, 1), `{type: Stalled, status: "False", reason: Soaking`, `{type: Stalled, status: "True", reason: RouteMissing`, 1), true, nil, 3, "a person has to do something"},
 		"it cannot be known":        {follows, false, nil, 0, "is not known"},
 		"the revision is given":     {strings.Replace(healthyRollout, "outcome: InProgress", "outcome: Completed", 1), true, nil, 0, "is completed"},
 	} {

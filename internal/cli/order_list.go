@@ -69,8 +69,8 @@ func orders() []order {
 			long:    "Let a stage with approval Required end, once its soak is over and its gate passes. It may be\ngiven before it is asked for, in the stage itself: then it is asked back, unless you say --yes,\nor with --stage which stage you mean.",
 			refusal: refuseApprove, effect: func(wr *v1alpha1.WeightedRollout) string {
 				over := "its soak is over"
-				if held(wr) {
-					over = "the pause is over, " + over
+				if by := heldBy(wr); by != "" {
+					over = by + " is over, " + over
 				}
 				return fmt.Sprintf("stage %s of attempt %d will end, once %s and its gate passes", positionOf(wr), wr.Status.Attempt, over)
 			},
@@ -108,8 +108,8 @@ func orders() []order {
 			long:    "End the soak, the approval and the wait for a window of the present stage. The ramp and its\ngate stay.",
 			refusal: refuseSkip, effect: func(wr *v1alpha1.WeightedRollout) string {
 				when := "as soon as its gate passes"
-				if held(wr) {
-					when += ", once the pause is over"
+				if by := heldBy(wr); by != "" {
+					when += ", once " + by + " is over"
 				}
 				return fmt.Sprintf("stage %s of attempt %d will end %s", positionOf(wr), wr.Status.Attempt, when)
 			},
@@ -134,9 +134,17 @@ func revisionOf(wr *v1alpha1.WeightedRollout) string {
 	return wr.Spec.Revision
 }
 
-// held tells whether a pause holds the share, that of the spec or one that
-// onUnhealthy.action has made.
-func held(wr *v1alpha1.WeightedRollout) bool { return wr.Spec.Paused || wr.Status.Pause != nil }
+// heldBy says what holds the share, whatever the stage's gate says: a pause, that of the
+// spec or one that onUnhealthy.action has made, or a conflict; empty: nothing.
+func heldBy(wr *v1alpha1.WeightedRollout) string {
+	switch {
+	case wr.Spec.Paused || wr.Status.Pause != nil:
+		return "the pause"
+	case stalledOn(wr) == v1alpha1.ReasonPartialRouteConflict:
+		return "the conflict with an older rollout"
+	}
+	return ""
+}
 
 // resumeEffect says what a resume will do.
 func resumeEffect(wr *v1alpha1.WeightedRollout) string {

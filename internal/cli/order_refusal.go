@@ -41,6 +41,8 @@ func refuseAll(wr *v1alpha1.WeightedRollout) string {
 		return "the rollout is being deleted"
 	case wr.Spec.Mode == v1alpha1.ModeObserve:
 		return "spec.mode is Observe, in which no command is carried out: set it to Enforce first"
+	case stalledOn(wr) == v1alpha1.ReasonPartialRouteConflict && wr.Status.Outcome == "":
+		return "an older rollout manages some of the rules, so no attempt begins: see kubectl weightedrollout status"
 	case stalledOn(wr) == v1alpha1.ReasonRouteConflict:
 		return "an older rollout manages the same rule, so this one does nothing: see kubectl weightedrollout status"
 	}

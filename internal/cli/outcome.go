@@ -29,6 +29,8 @@ type ending struct {
 	// code is the exit code that stands for it.
 	code int
 	says string
+	// stalled says that it is no end: a person has to do something first.
+	stalled bool
 }
 
 // ended tells whether a rollout has reached a goal, or was rolled back, or, if stalled
@@ -41,22 +43,22 @@ func ended(wr *v1alpha1.WeightedRollout, goal string, stalled bool) *ending {
 	}
 	switch st.Outcome {
 	case v1alpha1.OutcomeRolledBack:
-		return &ending{exitGivenUp, fmt.Sprintf("revision %q was rolled back: %s", st.Revision, reasoned(st.OutcomeReason, st.OutcomeMessage))}
+		return &ending{code: exitGivenUp, says: fmt.Sprintf("revision %q was rolled back: %s", st.Revision, reasoned(st.OutcomeReason, st.OutcomeMessage))}
 	case v1alpha1.OutcomeCompleted:
-		return &ending{0, fmt.Sprintf("revision %q is completed: stable runs it", st.Revision)}
+		return &ending{code: 0, says: fmt.Sprintf("revision %q is completed: stable runs it", st.Revision)}
 	case v1alpha1.OutcomeSuperseded:
 		if st.OutcomeReason == v1alpha1.ReasonStableRevision {
-			return &ending{0, fmt.Sprintf("there is nothing to roll out: stable runs revision %q", st.Revision)}
+			return &ending{code: 0, says: fmt.Sprintf("there is nothing to roll out: stable runs revision %q", st.Revision)}
 		}
 	case v1alpha1.OutcomePromoted, v1alpha1.OutcomeReturning:
 		if goal == goalPromoted {
-			return &ending{0, fmt.Sprintf("revision %q is promoted", st.Revision)}
+			return &ending{code: 0, says: fmt.Sprintf("revision %q is promoted", st.Revision)}
 		}
 	case v1alpha1.OutcomeInProgress:
 	}
 	if c := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionStalled); stalled && c != nil && c.Status == metav1.ConditionTrue {
 		// A promoted rollout that awaits its stable is no dead end: the goal is further on.
-		return &ending{exitGivenUp, "a person has to do something: " + reasoned(c.Reason, c.Message)}
+		return &ending{code: exitGivenUp, says: "a person has to do something: " + reasoned(c.Reason, c.Message), stalled: true}
 	}
 	return nil
 }

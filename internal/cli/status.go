@@ -149,8 +149,8 @@ func (o *StatusOptions) await(ctx context.Context, c *cluster) error {
 	err := c.follow(ctx, o.name, func(wr *v1alpha1.WeightedRollout) bool {
 		change = changeLine(wr, statusVerdict(wr))
 		tell(change)
-		if end = ended(wr, o.goal, true); end == nil {
-			return false
+		if end = ended(wr, o.goal, true); end == nil || end.stalled {
+			return end != nil
 		}
 		why, doubt := c.overtaken(ctx, wr)
 		switch {

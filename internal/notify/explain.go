@@ -39,7 +39,7 @@ func explain(err error) error {
 	if errors.As(err, &op) {
 		return errors.New("the webhook cannot be reached")
 	}
-	return errors.New("the webhook, or a proxy before it, gives an answer that is not HTTP")
+	return errors.New("the webhook, or a proxy before it, cannot be used: what it answers is not HTTP, or the proxy refuses")
 }
 
 // distrust says why there is no TLS with the receiver; empty if TLS is not to blame.

@@ -27,7 +27,7 @@ func TestExplain(t *testing.T) {
 		"alert of TLS":        {read("remote error", errors.New("tls: s3cr3t")), "it ended the TLS handshake"},
 		"no route":            {read("dial", os.NewSyscallError("connect", syscall.EHOSTUNREACH)), "the webhook cannot be reached"},
 		"HTTP for HTTPS":      {http.ErrSchemeMismatch, "it does not speak TLS"},
-		"unknown":             {errors.New("s3cr3t"), "gives an answer that is not HTTP"},
+		"unknown":             {errors.New("s3cr3t"), "what it answers is not HTTP"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -72,7 +72,7 @@ func tell(t *testing.T, address string) (result, log string) {
 
 // TestTheLogHoldsNoAnswer: a receiver may send back what it was asked, its secrets included.
 func TestTheLogHoldsNoAnswer(t *testing.T) {
-	const noHTTP = "gives an answer that is not HTTP"
+	const noHTTP = "what it answers is not HTTP"
 	tests := map[string]struct{ answer, problem string }{
 		"a header without a colon": {"HTTP/1.1 200 OK\r\n%s\r\n\r\n", noHTTP},
 		"a status line":            {"HTTP/1.1 %s\r\n\r\n", noHTTP},

@@ -29,7 +29,7 @@ func unrecorded(d *draft) bool {
 	}
 	if d.obs.PartOwner != "" {
 		d.phase = v1alpha1.PhasePending
-		d.stall(v1alpha1.ReasonPartialRouteConflict, "the older rollout %q manages some of the rules, so no attempt begins: delete one of the two, or give them different routes or ruleNames", d.obs.PartOwner)
+		d.stall(v1alpha1.ReasonPartialRouteConflict, "no attempt begins: %s", d.conflict())
 		return true
 	}
 	high := weights.ShareNone
@@ -244,8 +244,14 @@ func ended(d *draft) bool {
 	}
 	switch d.status.Outcome {
 	case v1alpha1.OutcomeCompleted:
+		if d.obs.PartOwner != "" {
+			return partOwner(d)
+		}
 		d.done(v1alpha1.ReasonCompleted, "stable runs revision %q and serves everything", d.status.StableRevision)
 	case v1alpha1.OutcomeSuperseded:
+		if d.obs.PartOwner != "" {
+			return partOwner(d)
+		}
 		d.done(v1alpha1.ReasonStableRevision, "stable runs revision %q and serves everything", d.status.Revision)
 	case v1alpha1.OutcomeInProgress, v1alpha1.OutcomePromoted, v1alpha1.OutcomeReturning, v1alpha1.OutcomeRolledBack:
 		d.stall(d.status.OutcomeReason, "rolled back: %s. Set another revision, or give the retry command", d.status.OutcomeMessage)

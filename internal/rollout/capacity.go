@@ -181,10 +181,11 @@ func (d *draft) forgetScale(ask Scale) {
 
 // giveBack returns what was scaled once it is not needed any more: a workload's replicas
 // when it has no traffic, an autoscaler's minimum when the rollout is over. It never
-// decides anything, and keeps nothing else from happening.
+// decides anything, and keeps nothing else from happening. What serves another rollout's
+// rules as well keeps what it has.
 func (d *draft) giveBack() {
 	c := d.status.Capacity
-	if c == nil || len(c.Scaled) == 0 || d.obs.Owner != "" || d.obs.Spec.Mode == v1alpha1.ModeObserve {
+	if c == nil || len(c.Scaled) == 0 || d.obs.Owner != "" || d.obs.PartOwner != "" || d.obs.Spec.Mode == v1alpha1.ModeObserve {
 		return
 	}
 	kept := c.Scaled[:0]

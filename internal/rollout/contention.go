@@ -48,7 +48,7 @@ func (d *draft) contend(writer string) bool {
 		d.calmed = true
 		d.wakeAt(d.contentionOpens())
 		return false
-	case c != nil && generation <= c.Generation && !d.contended():
+	case c != nil && generation == c.Generation && !d.contended():
 		// Seen before, and about to be set back.
 		return true
 	case !d.stillCounts(c):
@@ -84,7 +84,7 @@ func (d *draft) changedSince(t time.Time) bool {
 
 // foreignGeneration is the sum of the generations of the routes, if one that carried a
 // share of ours was changed by another writer since, or 0. It rises with every change of
-// any of them.
+// any of them, and falls only when there are other routes than before.
 func (d *draft) foreignGeneration() int64 {
 	sum, foreign := int64(0), false
 	for i, r := range d.obs.Routes {

@@ -63,7 +63,7 @@ func (w *world) observe() rollout.Observation {
 		obs.Routes = append(obs.Routes, w.observeRoute(ref))
 	}
 	if len(obs.Routes) < len(o.spec.Routes) {
-		obs.PartOwner = w.partOwner
+		obs.PartOwner, obs.Taken = w.partOwner, fmt.Sprintf("HTTPRoute %q", w.taken)
 	}
 	if len(obs.Routes) == 0 {
 		// All that there were.
@@ -73,7 +73,7 @@ func (w *world) observe() rollout.Observation {
 		}
 	}
 	if obs.Owner == "" && !obs.Deleting {
-		obs.Verdict = w.verdict()
+		obs.Verdict = rollout.Admit(w.verdict(), &o.status)
 	}
 	return obs
 }

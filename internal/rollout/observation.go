@@ -34,8 +34,9 @@ type Observation struct {
 	// one; it is empty if one is.
 	Owner string
 	// PartOwner names the older rollout that manages some of the rules, or is empty. Those
-	// rules are not in Routes, and a route is not if it has no other.
-	PartOwner string
+	// rules are not in Routes, and a route is not if it has no other. Taken names the routes
+	// that have such rules.
+	PartOwner, Taken string
 	// SpecProblem says why the spec cannot be carried out, if that was found
 	// outside of this package.
 	SpecProblem *route.Problem
@@ -65,6 +66,8 @@ type Route struct {
 	Found      bool
 	UID        types.UID
 	Generation int64
+	// Partly says that some of its rules are another rollout's, and not in Inspection.
+	Partly bool
 	// Inspection tells which rules are managed and what weights they carry.
 	Inspection route.Inspection
 	// Acceptance is what the gateways say.

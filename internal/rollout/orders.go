@@ -42,6 +42,8 @@ func (d *draft) idleAbort() string {
 		return r.Attempt == abort && r.Outcome != v1alpha1.OutcomeRolledBack
 	}
 	switch {
+	case abort > 0 && abort == attempt && !d.open() && d.status.Outcome != v1alpha1.OutcomeRolledBack:
+		return fmt.Sprintf("annotation %s is for attempt %d, which is over: it aborts nothing", v1alpha1.AbortAnnotation, abort)
 	case abort > attempt:
 		return fmt.Sprintf("annotation %s is for attempt %d, and this is attempt %d: it aborts nothing now, and attempt %d as soon as it begins", v1alpha1.AbortAnnotation, abort, attempt, abort)
 	case abort > 0 && abort < attempt && slices.ContainsFunc(d.status.History, endedOtherwise):

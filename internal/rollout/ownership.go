@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 	"github.com/weightedrollout/weightedrollout/internal/weights"
 )
@@ -25,24 +23,39 @@ func notOwner(d *draft) bool {
 	return true
 }
 
-// partOwner holds the share in the rules that are left to a rollout. All that lowers it
-// comes before, so that a bad canary goes there as anywhere else.
+// partOwner holds the share in the rules that are left to a rollout. All that gives stable
+// everything comes before, so that a bad canary goes there as anywhere else.
 func partOwner(d *draft) bool {
 	if d.obs.PartOwner == "" {
 		return false
 	}
 	d.writes = WriteSafe
-	d.stall(v1alpha1.ReasonPartialRouteConflict, "held at %s percent: the older rollout %q manages some of the rules: delete one of the two, or give them different routes or ruleNames", percent(d.share), d.obs.PartOwner)
+	held := fmt.Sprintf("held at %s percent", percent(d.share))
+	if !d.routesCarry() {
+		held += ", which not every route carries"
+	}
+	d.stall(v1alpha1.ReasonPartialRouteConflict, "%s: %s", held, d.conflict())
 	return true
 }
 
-// whole begins the soak and the evidence anew once all rules are the rollout's again.
+// conflict says what an older rollout has taken, and the cure.
+func (d *draft) conflict() string {
+	return fmt.Sprintf("the older rollout %q manages rules of %s, too: delete one of the two rollouts, or give them different routes or ruleNames", d.obs.PartOwner, d.obs.Taken)
+}
+
+// whole begins the soak and the evidence anew once a route has come whose weights nobody
+// has confirmed for this rollout at the present share: an older one has let go of it, or
+// of a rule of it, or the spec names it since.
 func whole(d *draft) bool {
-	c := meta.FindStatusCondition(d.status.Conditions, v1alpha1.ConditionStalled)
-	if d.obs.PartOwner == "" && c != nil && c.Reason == v1alpha1.ReasonPartialRouteConflict && d.confirmed() {
-		d.unconfirm()
-		d.confirm()
-		d.moved = true
+	if !d.known || !d.confirmed() || d.obs.PartOwner != "" {
+		return false
+	}
+	for i, r := range d.obs.Routes {
+		if r.Found && r.Inspection.Problem == nil && d.routeStatus(i).ConfirmedAt == nil {
+			d.unconfirm()
+			d.moved = true
+			return false
+		}
 	}
 	return false
 }

@@ -1,6 +1,7 @@
 package rollout_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -59,6 +60,19 @@ func TestSomeRulesAreTaken(t *testing.T) {
 			t.Fatal(w.summary())
 		}
 	})
+	t.Run("one that is completed says so", func(t *testing.T) {
+		w := newWorld(t, alsoRoute(smallSpec()))
+		w.until(24*time.Hour, "the revision is promoted", w.reason(v1alpha1.ReasonPromoted))
+		w.say(v1alpha1.VerbFinish)
+		w.until(24*time.Hour, "it is completed", w.reason(v1alpha1.ReasonCompleted))
+		w.partOwner, w.taken = "older", "api"
+		w.settle()
+		if c := conditionOf(w.status(), v1alpha1.ConditionStalled); c.Reason != v1alpha1.ReasonPartialRouteConflict || !strings.Contains(c.Message, `"older" manages rules of HTTPRoute "api"`) {
+			t.Fatal(w.summary(), c)
+		}
+		w.partOwner = ""
+		w.until(time.Hour, "it is as before", w.reason(v1alpha1.ReasonCompleted))
+	})
 	t.Run("no attempt begins", func(t *testing.T) {
 		w := newWorld(t, alsoRoute(smallSpec()))
 		w.partOwner, w.taken = "older", "api"
@@ -97,6 +111,33 @@ func TestTakenRulesComeBack(t *testing.T) {
 				return at != nil && !at.Before(&metav1.MicroTime{Time: back})
 			})
 			w.until(12*time.Hour, "it goes on", w.reason(v1alpha1.ReasonPromoted))
+		})
+	}
+}
+
+// TestTakenAtTheEnd: a plan does not end by what was measured while a route was another's,
+// whatever else was said meanwhile.
+func TestTakenAtTheEnd(t *testing.T) {
+	for name, awayWithStable := range map[string]bool{"nothing else": false, "stable has no endpoint": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, alsoRoute(smallSpec()))
+			w.until(24*time.Hour, "it has 100 percent", w.atShare("100"))
+			w.partOwner, w.taken = "older", "api"
+			w.runFor(20 * time.Minute)
+			w.stableReady = !awayWithStable
+			w.runFor(10 * time.Minute)
+			w.partOwner = ""
+			back := w.at
+			w.settle()
+			w.stableReady = true
+			w.settle()
+			if w.status().Outcome != v1alpha1.OutcomeInProgress {
+				t.Fatalf("promoted by what was measured before: %s", w.summary())
+			}
+			w.until(time.Hour, "it is promoted", w.reason(v1alpha1.ReasonPromoted))
+			if at := w.status().Share.ConfirmedAt; at.Before(&metav1.MicroTime{Time: back}) {
+				t.Errorf("promoted on a share that was confirmed at %v, before all routes were back at %v", at, back)
+			}
 		})
 	}
 }

@@ -71,6 +71,9 @@ func (d *draft) reportRoutes() {
 		if r.Found && s.UID == "" {
 			s.UID = r.UID
 		}
+		if r.Partly {
+			s.ConfirmedAt = nil // not as a whole
+		}
 		kept = append(kept, s)
 		if r.Found && r.Inspection.Problem == nil {
 			_, h := r.Inspection.Observed()

@@ -119,6 +119,8 @@ func scaledForNeed(s seen) string {
 		switch raise := scale.To > scale.From; {
 		case s.obs.Owner != "" || s.obs.Spec.Mode == v1alpha1.ModeObserve:
 			return fmt.Sprintf("%+v where nothing may be written", scale)
+		case s.obs.PartOwner != "":
+			return fmt.Sprintf("%+v of what serves another rollout's rules, too", scale)
 		case raise && s.is.Outcome == v1alpha1.OutcomePromoted && !s.obs.SameTemplate:
 			return fmt.Sprintf("%+v, and stable does not run the revision", scale)
 		case raise && (!open || s.obs.Deleting || s.held() || s.obs.Spec.Canary.Capacity != v1alpha1.CapacityScale):

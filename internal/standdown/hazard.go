@@ -85,6 +85,8 @@ func unaccounted(wr *v1alpha1.WeightedRollout) string {
 	switch {
 	case stalledFor(wr, v1alpha1.ReasonRouteConflict) && share(wr) != "0":
 		return "its routes give the canary " + carried(wr) + " percent, and it has had " + share(wr) + ", which it does not take back: " + says(wr)
+	case stalledFor(wr, v1alpha1.ReasonPartialRouteConflict) && wr.Status.Outcome == "":
+		return "nobody knows why the canary has " + carried(wr) + " percent, and no attempt begins: " + says(wr)
 	case stalledFor(wr, v1alpha1.ReasonAdoptionAmbiguous):
 		return "nobody knows why the canary has " + carried(wr) + " percent: give the retry command to start at 0 percent, or finish if stable runs the canary's version"
 	case stalledFor(wr, v1alpha1.ReasonInvalidStatus):

@@ -163,6 +163,7 @@ func TestHazard(t *testing.T) {
 		"at 0, stable without a pod":       {rollout("web", stalled(v1alpha1.ReasonStableUnavailable, "no ready endpoint"), desired("0"), observed("0")), "no ready endpoint", ""},
 
 		"60 percent without a record": {rollout("web", outcome(""), desired(""), observed("60"), stalled(v1alpha1.ReasonAdoptionAmbiguous, "no record")), "nobody knows why the canary has 60 percent", "retry"},
+		"the same, and a conflict":    {rollout("web", outcome(""), desired(""), observed("60"), stalled(v1alpha1.ReasonPartialRouteConflict, "of another")), "nobody knows why the canary has 60 percent", "nobody knows why the canary has 60 percent"},
 		"the same, taken away since":  {rollout("web", outcome(""), desired("0"), observed("0"), stalled(v1alpha1.ReasonAdoptionAmbiguous, "no record")), "", ""},
 		"a record that cannot be":     {rollout("web", outcome("Odd"), stalled(v1alpha1.ReasonInvalidStatus, "do not add up")), "do not add up", "do not add up"},
 

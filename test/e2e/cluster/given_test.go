@@ -75,6 +75,12 @@ func beGuest(ctx context.Context, m *testing.M) int {
 	select {
 	case code = <-ended:
 	case <-ctx.Done():
+		// What waits ends at its next look, so that nothing is made any more.
+		s.interrupted.Store(true)
+		select {
+		case <-ended:
+		case <-time.After(time.Minute):
+		}
 	}
 	fmt.Fprintln(os.Stderr, "removing what the tests have made")
 	if err := s.clean(!hadRoutes); err != nil {

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,7 +37,11 @@ type site struct {
 	// config and kubeconfig reach a given cluster.
 	config     *rest.Config
 	kubeconfig string
+	// interrupted ends the tests on a given cluster.
+	interrupted atomic.Bool
 }
+
+var errInterrupted = errors.New("interrupted")
 
 // Command returns a command that reaches the cluster, with KUBECONFIG set. A program of
 // the folder of programs needs no path.
@@ -68,9 +74,13 @@ func isProgram(path string) bool {
 	return err == nil
 }
 
-// Err says which part of the cluster ended without having been told to, if that is known.
+// Err says which part of the cluster ended without having been told to, if that is known,
+// or that somebody does not want to go on.
 func (s *site) Err() error {
-	if s.own == nil {
+	switch {
+	case s.interrupted.Load():
+		return errInterrupted
+	case s.own == nil:
 		return nil
 	}
 	return s.own.Err()
