@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -24,24 +27,93 @@ import (
 // after somebody else's write came in between.
 const conflictReads = 3
 
-// act carries out a decision, the intent first: status, then the routes, and last
-// the finalizer. A crash in between leaves a state from which the next pass does
-// the same again. recorded is true once the intent is in status: from then on the
-// decision is taken, and people are to be told.
-func (r *Reconciler) act(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, d rollout.Decision) (recorded bool, err error) {
-	if err := r.ensureFinalizer(ctx, wr, d); err != nil {
-		return false, err
+// act carries out a decision. What raises is recorded first: status, then the routes, and
+// last the finalizer, so that a crash in between leaves a state from which the next pass
+// does the same again. What lowers waits for nothing: where the record is refused, or takes
+// long, the routes are written all the same. People are told once the decision stands.
+func (r *Reconciler) act(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, d rollout.Decision) error {
+	r.takeBack(ctx, wr, obs, d)
+	recorded, lowered, err := r.recordOrLower(ctx, wr, obs, d)
+	switch {
+	case err == nil:
+	case !wr.DeletionTimestamp.IsZero() && !overtaken(err):
+		// Nobody will read the record of an object that goes.
+		ctrl.LoggerFrom(ctx).Error(err, "the status of a rollout that is being deleted cannot be written")
+	case recorded:
+		r.report(wr, obs.Status, d)
+		return errors.Join(err, r.lowerRoutes(ctx, wr, obs, d, nil))
+	case overtaken(err):
+		return err
+	case d.Raises && !slices.ContainsFunc(obs.Routes, d.Lowers):
+		r.Metrics.Unrecorded(client.ObjectKeyFromObject(wr))
+		return err
+	default:
+		return r.carryOn(ctx, wr, obs, d, err)
 	}
-	if err := r.writeStatus(ctx, wr, d); err != nil {
-		return false, err
+	r.report(wr, obs.Status, d)
+	if lowered {
+		// What was written early is read before the rest is.
+		return r.writeWorkloads(ctx, wr, obs, d)
 	}
 	if err := errors.Join(r.writeRoutes(ctx, wr, obs, d), r.writeWorkloads(ctx, wr, obs, d)); err != nil {
-		return true, err
+		return err
 	}
 	if d.Release {
-		return true, r.removeFinalizer(ctx, wr)
+		return r.removeFinalizer(ctx, wr)
 	}
-	return true, nil
+	return nil
+}
+
+// recordOrLower records a decision. One that lowers does not wait long for that: lowered is
+// true if the routes were written before the answer came.
+func (r *Reconciler) recordOrLower(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, d rollout.Decision) (recorded, lowered bool, err error) {
+	if !slices.ContainsFunc(obs.Routes, d.Lowers) {
+		recorded, err = r.record(ctx, wr, obs, d)
+		return recorded, false, err
+	}
+	type result struct {
+		wr       *v1alpha1.WeightedRollout
+		recorded bool
+		err      error
+	}
+	answer := make(chan result, 1)
+	go func() {
+		written := wr.DeepCopy()
+		recorded, err := r.recordLowering(ctx, written, obs, d)
+		answer <- result{written, recorded, err}
+	}()
+	var is result
+	select {
+	case is = <-answer:
+	case <-time.After(recordPatience):
+		ctrl.LoggerFrom(ctx).Info("the API server takes its time to store the status: the routes are lowered first")
+		if err := r.lowerRoutes(ctx, wr, obs, d, d.Mark); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "lower the share before the status is written")
+		}
+		is, lowered = <-answer, true
+	}
+	if is.err == nil {
+		*wr = *is.wr
+	}
+	return is.recorded, lowered, is.err
+}
+
+// takeBack writes to the routes that have the decided weights already where an earlier
+// decision to raise them may still be under way, from this controller or from one that was
+// stopped meanwhile and has lost its lease: its write meets a conflict then.
+func (r *Reconciler) takeBack(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, d rollout.Decision) {
+	for i, o := range obs.Routes {
+		if !d.TakesBack(o) {
+			continue
+		}
+		patch, err := o.Inspection.Change(obs.routes[i], route.Change{Share: &d.Share, Owner: wr.Name, UID: wr.UID, Mark: d.Mark})
+		if err == nil && patch != nil {
+			err = r.patchRoute(ctx, wr, o, patch)
+		}
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Info("cannot mark a route whose raise was taken back", "route", o.Name, "error", err.Error())
+		}
+	}
 }
 
 // ensureFinalizer makes sure, before the first route is written, that a deletion
@@ -77,12 +149,13 @@ func (r *Reconciler) patchRollout(ctx context.Context, wr, before *v1alpha1.Weig
 // writeStatus records the intent, if it differs from what is recorded. The write
 // carries the resourceVersion that was read, so that a stale leader cannot
 // overwrite a newer intent.
-func (r *Reconciler) writeStatus(ctx context.Context, wr *v1alpha1.WeightedRollout, d rollout.Decision) error {
-	if equality.Semantic.DeepEqual(wr.Status, d.Status) {
+func (r *Reconciler) writeStatus(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, d rollout.Decision) error {
+	if equality.Semantic.DeepEqual(obs.stored, d.Status) {
 		return nil
 	}
 	before := wr.DeepCopy()
-	wr.Status = d.Status
+	before.Status = obs.stored
+	wr.Status = *d.Status.DeepCopy()
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Status().Patch(ctx, wr, patch, client.FieldOwner(FieldOwner)); err != nil {
 		return fmt.Errorf("write the status of WeightedRollout %s/%s: %w", wr.Namespace, wr.Name, err)
@@ -94,56 +167,99 @@ func (r *Reconciler) writeStatus(ctx context.Context, wr *v1alpha1.WeightedRollo
 // writeRoutes brings the routes to the decided share. One that cannot be written
 // does not keep another from being lowered.
 func (r *Reconciler) writeRoutes(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, d rollout.Decision) error {
-	var errs []error
+	return r.eachRoute(ctx, wr, obs, d, nil, func(o rollout.Route) bool { return o.Found })
+}
+
+// lowerRoutes writes the routes that a decision takes traffic off, and leaves its mark.
+func (r *Reconciler) lowerRoutes(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, d rollout.Decision, mark *route.Mark) error {
+	return r.eachRoute(ctx, wr, obs, d, mark, d.Lowers)
+}
+
+// eachRoute writes those routes that are picked: one after another, or, where one of them
+// is lowered, all at once, so that none waits for another.
+func (r *Reconciler) eachRoute(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, d rollout.Decision, mark *route.Mark, picked func(rollout.Route) bool) error {
+	errs := make([]error, len(obs.Routes))
+	var all sync.WaitGroup
 	for i, o := range obs.Routes {
-		if !o.Found {
+		if !picked(o) {
 			continue
 		}
-		err := r.writeRoute(ctx, wr, obs, d, i)
-		r.writeErrors.set(client.ObjectKeyFromObject(wr), routeKey{o.Kind, o.Name}, err)
-		if err != nil && (d.Writes != rollout.WriteForget || !gone(err)) {
-			errs = append(errs, fmt.Errorf("write %s %s/%s: %w", o.Kind, wr.Namespace, o.Name, err))
+		write := func() {
+			err := r.writeRoute(ctx, wr, obs, d, i, mark)
+			r.writeErrors.set(client.ObjectKeyFromObject(wr), routeKey{o.Kind, o.Name}, err)
+			if err != nil && (d.Writes != rollout.WriteForget && !d.Release || !gone(err)) {
+				errs[i] = fmt.Errorf("write %s %s/%s: %w", o.Kind, wr.Namespace, o.Name, err)
+			}
 		}
+		if len(obs.Routes) > 1 && d.Lowers(o) {
+			all.Go(write)
+			continue
+		}
+		write()
 	}
+	all.Wait()
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	if len(errs) == 1 {
 		return errs[0]
 	}
 	return errors.Join(errs...)
 }
 
-// gone tells whether a route that is only to be forgotten is out of our reach.
+// gone reports whether a route that is only to be forgotten is out of our reach.
 // A policy that refuses the write may say Forbidden or Invalid.
 func gone(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err)
 }
 
-func (r *Reconciler) writeRoute(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, d rollout.Decision, i int) error {
+func (r *Reconciler) writeRoute(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, d rollout.Decision, i int, mark *route.Mark) error {
 	at, o := obs.routes[i], obs.Routes[i]
-	patch, err := patchFor(at, o, d, wr.Name)
-	for read := 0; err == nil && patch != nil; read++ {
-		written, _ := newRoute(o.Kind)
-		written.SetNamespace(wr.Namespace)
-		written.SetName(o.Name)
-		err = r.Client.Patch(ctx, written, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldOwner))
-		r.Metrics.RouteWrite(client.ObjectKeyFromObject(wr), routeResult(err))
-		if err == nil {
-			r.writes.wrote(client.ObjectKeyFromObject(wr), written)
+	weightsOnly := false
+	for read := 0; ; {
+		change, wanted := changeFor(o, d, wr, mark)
+		if !wanted {
 			return nil
 		}
-		if !apierrors.IsConflict(err) || read == conflictReads {
+		change.WeightsOnly = weightsOnly
+		patch, err := o.Inspection.Change(at, change)
+		if err != nil || patch == nil {
 			return err
 		}
-		if at, o, err = r.readAgain(ctx, wr, obs, i); err == nil {
-			patch, err = patchFor(at, o, d, wr.Name)
+		err = r.patchRoute(ctx, wr, o, patch)
+		switch {
+		case err == nil:
+			return nil
+		case forGood(err) && d.Lowers(o) && !weightsOnly:
+			// Our annotation may be what is too much: the weights are what matters.
+			weightsOnly = true
+			continue
+		case !apierrors.IsConflict(err) || read == conflictReads:
+			return err
 		}
+		read++
+		if at, o, err = r.readAgain(ctx, wr, obs, d, i); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *Reconciler) patchRoute(ctx context.Context, wr *v1alpha1.WeightedRollout, o rollout.Route, patch []byte) error {
+	written, _ := newRoute(o.Kind)
+	written.SetNamespace(wr.Namespace)
+	written.SetName(o.Name)
+	err := r.Client.Patch(ctx, written, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldOwner))
+	r.Metrics.RouteWrite(client.ObjectKeyFromObject(wr), routeResult(err))
+	if err == nil {
+		r.writes.wrote(client.ObjectKeyFromObject(wr), written)
 	}
 	return err
 }
 
-// readAgain reads a route live after a conflict. If it no longer says what the
-// decision was based on, that is a conflict too: decide again. Which of its rules are
-// another rollout's has to be found out anew in any case.
-func (r *Reconciler) readAgain(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, i int) (*route.Object, rollout.Route, error) {
+// readAgain reads a route live after a conflict. What gives the canary less is written
+// whatever the route says by now. What gives it more is written only if the route still
+// says what the decision was based on, and the rollout, read after it, still carries the
+// intent: else somebody has decided since, and that is a conflict too. Which of its rules
+// are another rollout's has to be found out again in any case.
+func (r *Reconciler) readAgain(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, d rollout.Decision, i int) (*route.Object, rollout.Route, error) {
 	was := obs.Routes[i]
 	key := routeKey{was.Kind, was.Name}
 	now, err := getRoute(ctx, r.Live, wr.Namespace, key)
@@ -151,27 +267,39 @@ func (r *Reconciler) readAgain(ctx context.Context, wr *v1alpha1.WeightedRollout
 		return nil, was, err
 	}
 	is := r.observeRoute(wr, obs.refs[i], now)
-	wasLow, wasHigh := was.Inspection.Observed()
-	isLow, isHigh := is.Inspection.Observed()
-	same := !was.Partly && now.UID == was.UID && wasLow == isLow && wasHigh == isHigh &&
-		slices.EqualFunc(was.Inspection.Rules, is.Inspection.Rules, func(a, b route.ManagedRule) bool { return a.Name == b.Name })
-	if !same {
+	if was.Partly || now.UID != was.UID || d.GivesMore(is) && !sameWeights(was, is) {
 		return nil, is, apierrors.NewConflict(key.resource(), was.Name, errors.New("the weights were changed in the meantime"))
+	}
+	if d.GivesMore(is) {
+		if err := r.stillIntended(ctx, wr, d); err != nil {
+			return nil, is, err
+		}
 	}
 	return now, is, nil
 }
 
-// patchFor computes the patch for one route, or nil if it needs none.
-func patchFor(at *route.Object, o rollout.Route, d rollout.Decision, owner string) ([]byte, error) {
+// sameWeights reports whether two readings of a route say the same of its managed rules.
+func sameWeights(was, is rollout.Route) bool {
+	wasLow, wasHigh := was.Inspection.Observed()
+	isLow, isHigh := is.Inspection.Observed()
+	return wasLow == isLow && wasHigh == isHigh &&
+		slices.EqualFunc(was.Inspection.Rules, is.Inspection.Rules, func(a, b route.ManagedRule) bool { return a.Name == b.Name })
+}
+
+// changeFor says what a decision makes of a route, if anything.
+func changeFor(o rollout.Route, d rollout.Decision, wr *v1alpha1.WeightedRollout, mark *route.Mark) (c route.Change, wanted bool) {
+	c = route.Change{Owner: wr.Name, UID: wr.UID}
 	switch {
 	case d.Writes == rollout.WriteForget:
-		return o.Inspection.Release(at, nil, owner)
+		c.Release = true
 	case d.Writes == rollout.WriteRelease:
-		return o.Inspection.Release(at, &d.Share, owner)
+		c.Release, c.Share = true, &d.Share
 	case d.NeedsWrite(o):
-		return o.Inspection.Patch(at, d.Share, owner)
+		c.Share, c.Mark = &d.Share, mark
+	default:
+		return c, false
 	}
-	return nil, nil //nolint:nilnil // no patch is a normal answer
+	return c, true
 }
 
 // routeResult says how a write to a route ended.
@@ -186,7 +314,7 @@ func routeResult(err error) string {
 }
 
 // report tells people what was done, once it is done.
-func (r *Reconciler) report(wr *v1alpha1.WeightedRollout, before v1alpha1.WeightedRolloutStatus, d rollout.Decision) {
+func (r *Reconciler) report(wr *v1alpha1.WeightedRollout, before *v1alpha1.WeightedRolloutStatus, d rollout.Decision) {
 	for _, e := range d.Events {
 		kind := corev1.EventTypeNormal
 		if e.Warning {
@@ -198,7 +326,7 @@ func (r *Reconciler) report(wr *v1alpha1.WeightedRollout, before v1alpha1.Weight
 	if r.Announce == nil {
 		return
 	}
-	if t, ok := notify.Between(client.ObjectKeyFromObject(wr), before, d.Status, r.Clock.Now()); ok {
+	if t, ok := notify.Between(client.ObjectKeyFromObject(wr), *before, d.Status, r.Clock.Now()); ok {
 		r.Announce(t)
 	}
 }

@@ -21,6 +21,9 @@ type observation struct {
 	// no such route. refs are those of the spec that they were read by.
 	routes []*route.Object
 	refs   []v1alpha1.RouteReference
+	// stored is the status as the API server has it. Observation.Status differs from it
+	// where what was decided could not be recorded yet.
+	stored v1alpha1.WeightedRolloutStatus
 	// tracks are the workloads as they were read.
 	tracks tracks
 }
@@ -33,7 +36,7 @@ func (r *Reconciler) observe(ctx context.Context, wr *v1alpha1.WeightedRollout) 
 		return obs, false, nil
 	}
 	obs.Observation = rollout.Observation{
-		Name: wr.Name, Generation: wr.Generation, Spec: &wr.Spec, Status: &wr.Status,
+		Name: wr.Name, Generation: wr.Generation, Spec: &wr.Spec, Status: wr.Status.DeepCopy(),
 		Deleting: !wr.DeletionTimestamp.IsZero(), Orders: rollout.OrdersFrom(wr.Annotations),
 	}
 	for _, ref := range wr.Spec.Routes {
@@ -74,6 +77,7 @@ func (r *Reconciler) observeRoute(wr *v1alpha1.WeightedRollout, ref v1alpha1.Rou
 	observed.Inspection = route.Inspect(o, ref.RuleNames, pairOf(wr))
 	observed.Acceptance = route.Accepted(o, r.Confirm)
 	observed.Writer = lastWriter(o)
+	observed.Mark = route.MarkOf(o, wr.UID)
 	observed.WriteError = r.writeErrors.of(client.ObjectKeyFromObject(wr), key)
 	observed.Overtaken = r.writeErrors.isOvertaken(client.ObjectKeyFromObject(wr), key)
 	return observed

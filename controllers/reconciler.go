@@ -61,11 +61,12 @@ type Reconciler struct {
 
 	writes      writeLog
 	writeErrors errorLog
+	owed        owedLog
 	// unserved are the kinds of routes that the cluster does not serve.
 	unserved map[v1alpha1.RouteKind]bool
 }
 
-// +kubebuilder:rbac:groups=weightedrollout.dev,resources=weightedrollouts,verbs=list;watch;patch
+// +kubebuilder:rbac:groups=weightedrollout.dev,resources=weightedrollouts,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=weightedrollout.dev,resources=weightedrollouts/status,verbs=patch
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes;grpcroutes,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=list;watch
@@ -92,19 +93,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		// The schema forbids it; there is nothing that could be done with such an object.
 		return ctrl.Result{}, r.removeFinalizer(ctx, wr)
 	}
+	stored := wr.Status
+	wr.Status = r.owed.statusOf(wr)
 	obs, fresh, err := r.observe(ctx, wr)
 	if err != nil || !fresh {
 		// Not fresh: the cache is older than our own last write. The watch brings us
 		// back when it has caught up.
 		return ctrl.Result{}, err
 	}
+	obs.stored = stored
 	decision := rollout.Decide(obs.Observation, r.Clock.Now())
-	before := wr.Status
-	recorded, err := r.act(ctx, wr, obs, decision)
-	if recorded {
-		r.report(wr, before, decision)
-	}
-	if err != nil {
+	if err := r.act(ctx, wr, obs, decision); err != nil {
 		return r.retry(err)
 	}
 	return r.requeue(decision), nil
@@ -131,5 +130,6 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.Evidence.Forget(key)
 	r.writes.forget(key)
 	r.writeErrors.forget(key)
+	r.owed.forget(key)
 	r.Metrics.Forget(key)
 }

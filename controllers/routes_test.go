@@ -334,7 +334,7 @@ func TestGRPCRouteIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	obs.Spec, obs.Status = &wr.Spec, &wr.Status
-	if err := r.writeRoute(t.Context(), wr, obs, rollout.Decision{Writes: rollout.WriteRelease}, 0); err != nil {
+	if err := r.writeRoute(t.Context(), wr, obs, rollout.Decision{Writes: rollout.WriteRelease}, 0, nil); err != nil {
 		t.Fatal(err)
 	}
 	now := &gatewayv1.GRPCRoute{}

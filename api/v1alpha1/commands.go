@@ -4,10 +4,14 @@ const (
 	// Finalizer keeps a deleted rollout until its routes are safe.
 	Finalizer = "weightedrollout.dev/routes"
 
-	// ManagedByAnnotation is the one annotation that is set on a managed route. Its
+	// ManagedByAnnotation is set on a managed route. Its
 	// value is the name of the rollout; of several, for different rules, their names
 	// with commas in between.
 	ManagedByAnnotation = "weightedrollout.dev/managed-by"
+
+	// LoweredAnnotation on a managed route says that a rollout lowered its share before, or
+	// without, a record of that in its status. It is there in times of trouble only.
+	LoweredAnnotation = "weightedrollout.dev/lowered"
 
 	// CommandAnnotation on a rollout carries one Command as JSON.
 	CommandAnnotation = "weightedrollout.dev/command"

@@ -33,13 +33,13 @@ const (
 
 // Counters count what happens. A nil *Counters counts nothing.
 type Counters struct {
-	transitions, routeWrites, evaluations, faults, notifications *prometheus.CounterVec
+	transitions, routeWrites, unrecorded, evaluations, faults, notifications *prometheus.CounterVec
 }
 
 // NewCounters returns counters that stand at 0.
 func NewCounters() *Counters {
 	return &Counters{
-		transitions: transitions.counter(), routeWrites: routeWrites.counter(), evaluations: evaluations.counter(),
+		transitions: transitions.counter(), routeWrites: routeWrites.counter(), unrecorded: unrecorded.counter(), evaluations: evaluations.counter(),
 		faults: providerFault.counter(), notifications: notifications.counter(),
 	}
 }
@@ -49,7 +49,7 @@ func (d Definition) counter() *prometheus.CounterVec {
 }
 
 func (c *Counters) all() []*prometheus.CounterVec {
-	return []*prometheus.CounterVec{c.transitions, c.routeWrites, c.evaluations, c.faults, c.notifications}
+	return []*prometheus.CounterVec{c.transitions, c.routeWrites, c.unrecorded, c.evaluations, c.faults, c.notifications}
 }
 
 // Describe describes the counters.
@@ -77,6 +77,13 @@ func (c *Counters) Transition(k types.NamespacedName, reason string) {
 func (c *Counters) RouteWrite(k types.NamespacedName, result string) {
 	if c != nil {
 		c.routeWrites.WithLabelValues(k.Namespace, k.Name, result).Inc()
+	}
+}
+
+// Unrecorded counts a pass whose decision the API server did not store.
+func (c *Counters) Unrecorded(k types.NamespacedName) {
+	if c != nil {
+		c.unrecorded.WithLabelValues(k.Namespace, k.Name).Inc()
 	}
 }
 

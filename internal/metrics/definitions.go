@@ -63,6 +63,7 @@ var (
 var (
 	transitions   = Definition{"weightedrollout_transitions_total", Counter, []string{"reason"}, "Events of the rollout, by reason.", "Rollbacks per day: increase with reason RolledBack."}
 	routeWrites   = Definition{"weightedrollout_route_writes_total", Counter, []string{"result"}, "Writes to routes, by result: written, conflict or failed.", "Conflicts say that somebody else writes the same routes."}
+	unrecorded    = Definition{"weightedrollout_unrecorded_total", Counter, nil, "Decisions that could not be stored in the rollout's status.", "Alert on it: what lowers the share is done all the same, and nothing is raised."}
 	evaluations   = Definition{"weightedrollout_evaluations_total", Counter, []string{"result"}, "Evaluations, by whether the metrics could be read: read or failed.", "The part that failed is how far the metrics server can be relied on."}
 	providerFault = Definition{"weightedrollout_provider_errors_total", Counter, []string{"reason"}, "Evaluations whose metrics could not be read, by reason.", "Tells an outage from refused credentials."}
 	notifications = Definition{"weightedrollout_notifications_total", Counter, []string{"result"}, "Notifications about the rollout, by result: sent, failed (given up after the last attempt) or dropped (too many were waiting, or it had waited for over 15 minutes).", "Alert on those that were not sent."}
@@ -72,7 +73,7 @@ var (
 func Definitions() []Definition {
 	all := []Definition{
 		info, desired, written, observed, phase, attempt, stage, inStage, stalled, waiting,
-		verdict, age, transitions, routeWrites, evaluations, providerFault, notifications,
+		verdict, age, transitions, routeWrites, unrecorded, evaluations, providerFault, notifications,
 	}
 	slices.SortFunc(all, func(a, b Definition) int { return strings.Compare(a.Name, b.Name) })
 	return all

@@ -160,6 +160,7 @@ weightedrollout_transitions_total{name="search",namespace="shop",reason="RolledB
 	var none *metrics.Counters
 	none.Transition(checkout, "x")
 	none.RouteWrite(checkout, "x")
+	none.Unrecorded(checkout)
 	none.Evaluated(checkout, "x")
 	none.Notification(checkout, "x")
 	none.Forget(checkout)
@@ -172,6 +173,7 @@ func TestNames(t *testing.T) {
 	k := types.NamespacedName{Namespace: "shop", Name: "checkout"}
 	c.Transition(k, "x")
 	c.RouteWrite(k, "x")
+	c.Unrecorded(k)
 	c.Evaluated(k, "x")
 	c.Notification(k, "x")
 	registry.MustRegister(state(rollouts()), c)

@@ -76,8 +76,10 @@ func aborted(d *draft) bool {
 }
 
 // open tells whether the attempt has not ended.
-func (d *draft) open() bool {
-	switch d.status.Outcome {
+func (d *draft) open() bool { return openOutcome(d.status.Outcome) }
+
+func openOutcome(o v1alpha1.Outcome) bool {
+	switch o {
 	case v1alpha1.OutcomeInProgress, v1alpha1.OutcomePromoted, v1alpha1.OutcomeReturning:
 		return true
 	case v1alpha1.OutcomeCompleted, v1alpha1.OutcomeRolledBack, v1alpha1.OutcomeSuperseded:

@@ -8,11 +8,13 @@ import (
 )
 
 // trips counts the breaks of this attempt.
-func (d *draft) trips() int32 {
-	if d.status.Breaker == nil {
+func (d *draft) trips() int32 { return tripsOf(d.status.Breaker) }
+
+func tripsOf(b *v1alpha1.BreakerStatus) int32 {
+	if b == nil {
 		return 0
 	}
-	return max(d.status.Breaker.Trips, 0)
+	return max(b.Trips, 0)
 }
 
 // broken tells whether stable has all traffic because of a break.

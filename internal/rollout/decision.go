@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/route"
 	"github.com/weightedrollout/weightedrollout/internal/weights"
 )
 
@@ -25,7 +26,7 @@ const (
 
 // Decision is what to do.
 type Decision struct {
-	// Status is the new status: the intent. It is written before any route.
+	// Status is the new status: the intent. It is written before any route is raised.
 	Status v1alpha1.WeightedRolloutStatus
 	// Share is the canary's share that the routes are to have, where Writes says so.
 	Share weights.Share
@@ -48,6 +49,16 @@ type Decision struct {
 	NextAt time.Time
 	// Release is true once the finalizer may go.
 	Release bool
+	// Mark is left on the routes that are lowered where the status could not be written;
+	// nil if the decision neither ends the attempt nor lowers the share.
+	Mark *route.Mark
+	// Raises is true if the track under test gets more than is recorded, or there is no
+	// record. Such a decision is nothing before it is recorded.
+	Raises bool
+
+	// wasReturning is true if stable was the track under test until now; takesBack, if the
+	// recorded share was not confirmed, so that its write may still be on the way.
+	wasReturning, takesBack bool
 }
 
 // Event is something to tell people, once.
@@ -84,4 +95,29 @@ func (d Decision) safer(r Route) bool {
 		return low < d.Share
 	}
 	return high > d.Share
+}
+
+// Lowers reports whether the decision asks for a write to the route that takes traffic off
+// the track that is, or was until now, under test. Such a write waits for no record.
+func (d Decision) Lowers(r Route) bool {
+	if !d.NeedsWrite(r) {
+		return false
+	}
+	low, _ := r.Inspection.Observed()
+	return d.safer(r) || d.wasReturning && !d.Returning && low < d.Share
+}
+
+// TakesBack reports whether the route has the decided weights already, and an earlier
+// decision to raise them, by this controller or by one that is slower, may not have been
+// written yet. A write to the route, whatever it says, keeps that one from going through.
+func (d Decision) TakesBack(r Route) bool {
+	return d.Mark != nil && d.takesBack && d.Writes != WriteNone && d.Writes != WriteForget &&
+		r.Found && !r.Partly && r.Inspection.Matches(d.Share)
+}
+
+// GivesMore reports whether the decided share gives the canary more than some rule of the
+// route does.
+func (d Decision) GivesMore(r Route) bool {
+	low, _ := r.Inspection.Observed()
+	return d.Writes != WriteForget && low < d.Share
 }

@@ -73,11 +73,8 @@ func newDraft(obs Observation, now time.Time) *draft {
 	}
 	d.notInTheFuture()
 	d.noteStableRevision()
-	if d.status.Share.Desired != nil && d.status.Attempt > 0 && knownOutcome(d.status.Outcome) {
-		if bp, err := d.status.Share.Desired.BasisPoints(); err == nil {
-			d.share, d.known = weights.Share(bp), true
-			d.judged = d.tested(d.share)
-		}
+	if d.share, d.known = recorded(&d.status); d.known {
+		d.judged = d.tested(d.share)
 	}
 	return d
 }

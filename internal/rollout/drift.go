@@ -17,14 +17,19 @@ func driftHealed(d *draft) bool {
 		return false
 	}
 	d.withinStage()
-	lowest, writer, higher, rewritten := d.drift()
-	if (lowest < d.tested(d.share) || higher || rewritten) && !d.contend(writer) {
+	lowest, writer, higher, rewritten, ours := d.drift()
+	lowered := lowest < d.tested(d.share)
+	if (lowered && !ours || higher || rewritten) && !d.contend(writer) {
 		return false
 	}
 	switch {
-	case lowest < d.tested(d.share):
+	case lowered:
 		was := d.share
 		d.forceShare(d.wholeDown(lowest))
+		if ours {
+			d.event(true, v1alpha1.ReasonDrift, "the canary's share was taken from %s percent to %s while the status could not be written: the soak starts again", percent(was), percent(d.share))
+			break
+		}
 		d.event(true, v1alpha1.ReasonDrift, "the weights were changed%s from %s percent for the canary to %s: the share ramps back from there, the soak starts again", by(writer), percent(was), percent(d.share))
 		if d.status.Outcome == v1alpha1.OutcomePromoted && d.planErr == nil {
 			d.reopen()
@@ -68,9 +73,9 @@ func (d *draft) sharedAnew() bool {
 // drift looks for routes that carry something else than the record says. It
 // returns the lowest part that a drifted route gives to the track under test (or
 // the desired one), who wrote it, whether a route gives more than desired, and
-// whether a route has other weights for the same share. An intent that has not
-// been written yet is no drift.
-func (d *draft) drift() (lowest weights.Share, writer string, higher, rewritten bool) {
+// whether a route has other weights for the same share. ours says that the lowest is the
+// controller's own doing. An intent that has not been written yet is no drift.
+func (d *draft) drift() (lowest weights.Share, writer string, higher, rewritten, ours bool) {
 	lowest = d.tested(d.share)
 	for i, r := range d.obs.Routes {
 		if !r.Found || r.Inspection.Problem != nil || r.Inspection.Matches(d.share) {
@@ -86,7 +91,7 @@ func (d *draft) drift() (lowest weights.Share, writer string, higher, rewritten 
 		switch want := d.tested(d.share); {
 		case lo < want:
 			if lo < lowest {
-				lowest, writer = lo, r.Writer
+				lowest, writer, ours = lo, r.Writer, d.loweredByUs(r)
 			}
 		default:
 			higher, rewritten = higher || hi > want, rewritten || hi <= want
@@ -95,7 +100,7 @@ func (d *draft) drift() (lowest weights.Share, writer string, higher, rewritten 
 			}
 		}
 	}
-	return lowest, writer, higher, rewritten
+	return lowest, writer, higher, rewritten, ours
 }
 
 // pending tells whether a route still carries what was confirmed last, so that

@@ -54,6 +54,8 @@ type Observation struct {
 	// Crossing names a rule of a route that sends to one of the two Services and is not
 	// managed, so that the gateway's counts cannot tell its traffic from the rollout's.
 	Crossing string
+	// Unrecorded says that the API server refuses to store the status, for good.
+	Unrecorded bool
 	// Verdict is the verdict on the track under test (see Subject) for the present share.
 	Verdict health.Verdict
 }
@@ -68,6 +70,9 @@ type Route struct {
 	Generation int64
 	// Partly says that some of its rules are another rollout's, and not in Inspection.
 	Partly bool
+	// Mark is what this rollout has left on the route when it could not write its status;
+	// nil if there is none.
+	Mark *route.Mark
 	// Inspection tells which rules are managed and what weights they carry.
 	Inspection route.Inspection
 	// Acceptance is what the gateways say.

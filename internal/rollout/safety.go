@@ -153,6 +153,10 @@ func (d *draft) unhealthyCanary(message string) bool {
 		d.stop(message)
 		return false
 	case v1alpha1.UnhealthyBreak:
+		if d.obs.Unrecorded {
+			message += ". A break cannot be recorded, so the attempt ends"
+			break
+		}
 		if d.planErr == nil && d.trips() < d.plan.breaker.maxTrips {
 			d.tripBreaker(message)
 			return true

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 	"github.com/weightedrollout/weightedrollout/internal/weights"
 )
@@ -24,6 +26,22 @@ type removal struct {
 	Path string `json:"path"`
 }
 
+// Change is what a write makes of a route.
+type Change struct {
+	// Share is what the canary gets in every managed rule; nil leaves the weights.
+	Share *weights.Share
+	// Owner is the name of the rollout.
+	Owner string
+	// Release takes the owner's name and mark out of the annotations, rather than put them
+	// in.
+	Release bool
+	// UID is the rollout's. Mark is what it leaves on the route; nil takes a mark away.
+	UID  types.UID
+	Mark *Mark
+	// WeightsOnly leaves the annotations as they are.
+	WeightsOnly bool
+}
+
 // Patch returns the JSON Patch that gives the canary the share in every managed rule
 // and names the owner, a rollout, in the route's annotation; nil if the route says
 // all that already, or if it has no managed rule.
@@ -36,18 +54,7 @@ type removal struct {
 // It fails if r is not the version that was inspected, has no resourceVersion to be
 // checked against, or if owner is no object name.
 func (i Inspection) Patch(r *Object, share weights.Share, owner string) ([]byte, error) {
-	if r == nil || len(i.Rules) == 0 {
-		return nil, nil
-	}
-	if err := checkOwner(owner); err != nil {
-		return nil, err
-	}
-	steps := i.weightSteps(share)
-	value := r.Annotations[v1alpha1.ManagedByAnnotation]
-	if next := withOwner(value, owner); next != value {
-		steps = append(steps, setAnnotation(r.Annotations, next))
-	}
-	return i.encode(r, steps)
+	return i.Change(r, Change{Share: &share, Owner: owner})
 }
 
 // Release returns the JSON Patch that takes the owner's name out of the route's
@@ -55,25 +62,42 @@ func (i Inspection) Patch(r *Object, share weights.Share, owner string) ([]byte,
 // the weights as Patch does; without (nil), it leaves them. It returns nil if nothing
 // changes, and fails as Patch does. A route without a managed rule is released too.
 func (i Inspection) Release(r *Object, share *weights.Share, owner string) ([]byte, error) {
-	if r == nil {
+	return i.Change(r, Change{Share: share, Owner: owner, Release: true})
+}
+
+// Change returns the JSON Patch for a change; see Patch and Release.
+func (i Inspection) Change(r *Object, c Change) ([]byte, error) {
+	if r == nil || !c.Release && len(i.Rules) == 0 {
 		return nil, nil
 	}
-	if err := checkOwner(owner); err != nil {
+	if err := checkOwner(c.Owner); err != nil {
 		return nil, err
 	}
 	var steps []any
-	if share != nil {
-		steps = i.weightSteps(*share)
+	if c.Share != nil {
+		steps = i.weightSteps(*c.Share)
 	}
-	value := r.Annotations[v1alpha1.ManagedByAnnotation]
-	switch next := withoutOwner(value, owner); next {
-	case value:
-	case "":
-		steps = append(steps, removal{Op: "remove", Path: annotationPath(v1alpha1.ManagedByAnnotation)})
-	default:
-		steps = append(steps, setAnnotation(r.Annotations, next))
+	if !c.WeightsOnly {
+		steps = append(steps, ownerSteps(r.Annotations, c)...)
+		steps = append(steps, markSteps(r.Annotations, c.UID, c.Mark)...)
 	}
 	return i.encode(r, steps)
+}
+
+// ownerSteps puts the owner's name into the annotation, or takes it out.
+func ownerSteps(annotations map[string]string, c Change) []any {
+	value := annotations[v1alpha1.ManagedByAnnotation]
+	next := withOwner(value, c.Owner)
+	if c.Release {
+		next = withoutOwner(value, c.Owner)
+	}
+	switch next {
+	case value:
+		return nil
+	case "":
+		return []any{removal{Op: "remove", Path: annotationPath(v1alpha1.ManagedByAnnotation)}}
+	}
+	return []any{setAnnotation(annotations, next)}
 }
 
 // weightSteps sets both weights of every managed rule that does not match the share.

@@ -126,11 +126,14 @@ weightedrollout_evaluation_age_seconds{namespace="shop",name="good"} 10
 // the dashboard's queries.
 func TestAlertsInPrometheus(t *testing.T) {
 	var leader atomic.Bool
+	var refusals atomic.Int64
 	exporter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		text := strings.TrimPrefix(series, "\n")
 		if leader.Load() {
 			text += "leader_election_master_status{name=\"weightedrollout.dev\"} 1\n"
 		}
+		// What cannot be stored is tried again and again.
+		text += fmt.Sprintf("weightedrollout_unrecorded_total{namespace=\"shop\",name=\"refused\"} %d\n", refusals.Add(1))
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 		_, _ = io.WriteString(w, text)
 	}))
@@ -139,7 +142,7 @@ func TestAlertsInPrometheus(t *testing.T) {
 
 	rollouts := []string{
 		"WeightedRolloutContention shop/fought", "WeightedRolloutMetricsLost shop/blind", "WeightedRolloutRolledBack shop/bad",
-		"WeightedRolloutStalled shop/stuck", "WeightedRolloutWithoutProgress shop/slow",
+		"WeightedRolloutStalled shop/stuck", "WeightedRolloutUnrecorded shop/refused", "WeightedRolloutWithoutProgress shop/slow",
 	}
 	alerted := func(want []string) func() (bool, string) {
 		return func() (bool, string) {

@@ -1,0 +1,112 @@
+package rollout
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/route"
+	"github.com/weightedrollout/weightedrollout/internal/weights"
+)
+
+// recorded reads the part of the traffic that a status gives the canary; known is false
+// if it has no usable record.
+func recorded(s *v1alpha1.WeightedRolloutStatus) (share weights.Share, known bool) {
+	if s == nil || s.Share.Desired == nil || s.Attempt < 1 || !knownOutcome(s.Outcome) {
+		return weights.ShareNone, false
+	}
+	bp, err := s.Share.Desired.BasisPoints()
+	return weights.Share(bp), err == nil
+}
+
+// mark is what a lowering leaves on the routes where the status does not have it; nil if
+// this decision neither ends the attempt nor lowers the share.
+func (d *draft) mark() *route.Mark {
+	was := d.obs.Status
+	share, known := recorded(was)
+	if !known || !d.known || !openOutcome(was.Outcome) || d.obs.Deleting {
+		return nil
+	}
+	m := &route.Mark{Attempt: was.Attempt, Revision: was.Revision, At: *micro(d.now), Reason: d.reason, Message: d.message}
+	switch {
+	case d.status.Attempt != was.Attempt:
+		m.Ended, m.Reason, m.Message = true, v1alpha1.ReasonSuperseded, fmt.Sprintf("attempt %d took its place", d.status.Attempt)
+		if h := d.status.History; len(h) > 0 && h[0].Attempt == was.Attempt {
+			m.Reason, m.Message = h[0].Reason, h[0].Message
+		}
+	case !d.open():
+		m.Ended, m.Reason, m.Message = true, d.status.OutcomeReason, d.status.OutcomeMessage
+	case partOf(was.Outcome, d.share) >= partOf(was.Outcome, share):
+		return nil
+	case d.trips() > tripsOf(was.Breaker):
+		m.Reason, m.Message = v1alpha1.ReasonUnhealthy, d.status.Breaker.Message
+	}
+	return m
+}
+
+// partOf is the part of the traffic that the track under test of an outcome has.
+func partOf(o v1alpha1.Outcome, share weights.Share) weights.Share {
+	if o == v1alpha1.OutcomeReturning {
+		return weights.ShareAll - share
+	}
+	return share
+}
+
+// raises reports whether the decision gives the track under test more than is recorded,
+// or there is no record.
+func (d *draft) raises() bool {
+	was := d.obs.Status
+	share, known := recorded(was)
+	goesOn := d.open() && d.status.Attempt == was.Attempt
+	return !known || goesOn && partOf(was.Outcome, d.share) > partOf(was.Outcome, share)
+}
+
+// endedOnRoute ends an attempt of which a route says that it is over: the controller has
+// lowered the share, could not record it, and has started again since.
+func endedOnRoute(d *draft) bool {
+	m := d.endMark()
+	if m == nil || d.cannotLower() {
+		return false
+	}
+	if next := d.obs.revision(); next != "" && next != d.status.Revision {
+		// The other revision ends the attempt in any case.
+		return false
+	}
+	d.rollBack(m.Reason, fmt.Sprintf("%s (at %s, when the status could not be written)", m.Message, m.At.UTC().Format(time.RFC3339)))
+	return true
+}
+
+// endMark is the mark of a route that ends the attempt, or nil. A break that could not be
+// recorded ends it as well: nobody knows how many there were.
+func (d *draft) endMark() *route.Mark {
+	if !d.known || !d.open() {
+		return nil
+	}
+	for _, r := range d.obs.Routes {
+		m := r.Mark
+		if !d.matches(m) {
+			continue
+		}
+		broke := m.Reason == v1alpha1.ReasonUnhealthy && !d.returning() && d.unrecordedSince(m)
+		if m.Ended || broke {
+			return m
+		}
+	}
+	return nil
+}
+
+func (d *draft) matches(m *route.Mark) bool {
+	return m != nil && m.Attempt == d.status.Attempt && m.Revision == d.status.Revision
+}
+
+// unrecordedSince reports whether the record is older than what a mark says.
+func (d *draft) unrecordedSince(m *route.Mark) bool {
+	at := d.obs.Status.Share.ChangedAt
+	return at == nil || m.At.After(at.Time)
+}
+
+// loweredByUs reports whether it was the controller that gave a route less than the record
+// says: it could not record that, and has started again since.
+func (d *draft) loweredByUs(r Route) bool {
+	return d.matches(r.Mark) && d.unrecordedSince(r.Mark)
+}
