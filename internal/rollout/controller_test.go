@@ -22,6 +22,8 @@ type controller struct {
 	timer time.Time
 	// refusals says why the last write to a route was refused.
 	refusals map[string]string
+	// owed is what was decided and could not be recorded; nil if there is nothing.
+	owed *owed
 	// seen is what the last pass saw of the health, and fleets of pods and workloads.
 	seen   any
 	fleets [2]int
@@ -52,7 +54,7 @@ var (
 func (w *world) observe() rollout.Observation {
 	o := &w.object
 	obs := rollout.Observation{
-		Name: "web", Generation: o.generation, Spec: o.spec.DeepCopy(), Status: o.status.DeepCopy(),
+		Name: "web", Generation: o.generation, Spec: o.spec.DeepCopy(), Status: w.believed().DeepCopy(),
 		Deleting: o.deleting, Orders: rollout.OrdersFrom(o.annotations), Owner: w.owner, SpecProblem: w.specProblem, Crossing: w.crossing,
 	}
 	w.observeFleets(&obs)
@@ -73,7 +75,7 @@ func (w *world) observe() rollout.Observation {
 		}
 	}
 	if obs.Owner == "" && !obs.Deleting {
-		obs.Verdict = rollout.Admit(w.verdict(), &o.status)
+		obs.Verdict = rollout.Admit(w.verdict(), w.believed())
 	}
 	return obs
 }
@@ -93,6 +95,7 @@ func (w *world) observeRoute(ref v1alpha1.RouteReference) rollout.Route {
 	})
 	r.Acceptance = route.Accepted(shown, route.ConfirmGeneration)
 	r.Writer, r.WriteError = served.writer, w.controller.refusals[ref.Name]
+	r.Mark = route.MarkOf(shown, rolloutUID)
 	return r
 }
 
@@ -121,7 +124,11 @@ func (w *world) pass() (wrote bool, err error) {
 	if errors.Is(err, errCrashed) {
 		return wrote, err
 	}
-	if !wrote && len(d.Events) > 0 {
+	if w.object.denied && w.controller.owed == nil && !w.object.deleting {
+		// It is not stored, and does not stand: nobody is told.
+		return wrote, err
+	}
+	if !wrote && len(d.Events) > 0 && !w.object.denied {
 		w.tb.Fatalf("a pass that writes nothing has events, so they would be told again and again: %v", d.Events)
 	}
 	// The intent is on record, whatever became of the rest: people are told.
@@ -148,15 +155,27 @@ func (w *world) write(do func()) error {
 // finalizer.
 func (w *world) act(obs rollout.Observation, d rollout.Decision) error {
 	o := &w.object
+	if err := w.takeBack(obs, d); err != nil {
+		return err
+	}
 	if !o.finalizer && !o.deleting && d.Writes != rollout.WriteNone {
 		if err := w.write(func() { o.finalizer = true }); err != nil {
 			return err
 		}
 	}
 	if !equality.Semantic.DeepEqual(o.status, d.Status) {
-		if err := w.write(func() { w.storeStatus(d) }); err != nil {
-			return err
+		if w.object.denied && !o.deleting {
+			return w.carryOn(obs, d)
 		}
+		if !w.object.denied {
+			if err := w.write(func() { w.storeStatus(d) }); err != nil {
+				return err
+			}
+		}
+	}
+	w.controller.owed = nil
+	if w.sleeps(obs, d) {
+		return errCrashed
 	}
 	if race := w.controller.race; race != nil {
 		w.controller.race = nil
@@ -167,7 +186,7 @@ func (w *world) act(obs rollout.Observation, d rollout.Decision) error {
 		return failed
 	}
 	for i := range obs.Routes {
-		err := w.writeRoute(obs.Routes[i], d)
+		err := w.writeRoute(obs.Routes[i], d, nil)
 		if errors.Is(err, errCrashed) {
 			return err
 		}
@@ -195,7 +214,7 @@ func (w *world) storeStatus(d rollout.Decision) {
 	w.journal.status(w)
 }
 
-func (w *world) writeRoute(o rollout.Route, d rollout.Decision) error {
+func (w *world) writeRoute(o rollout.Route, d rollout.Decision, mark *route.Mark) error {
 	r := w.route(o.Name)
 	if !o.Found {
 		return nil
@@ -203,7 +222,7 @@ func (w *world) writeRoute(o rollout.Route, d rollout.Decision) error {
 	if r.stored == nil {
 		return errConflict
 	}
-	patch, err := w.patchFor(r.stored, o, d)
+	patch, err := w.patchFor(r.stored, o, d, mark)
 	if err != nil {
 		return err
 	}
@@ -224,20 +243,22 @@ func (w *world) writeRoute(o rollout.Route, d rollout.Decision) error {
 	})
 }
 
-func (w *world) patchFor(hr *gatewayv1.HTTPRoute, o rollout.Route, d rollout.Decision) ([]byte, error) {
+func (w *world) patchFor(hr *gatewayv1.HTTPRoute, o rollout.Route, d rollout.Decision, mark *route.Mark) ([]byte, error) {
 	if hr.ResourceVersion != o.Inspection.ResourceVersion {
 		return nil, errConflict
 	}
-	var patch []byte
-	var err error
+	change := route.Change{Owner: "web", UID: rolloutUID, Mark: mark}
 	switch {
 	case d.Writes == rollout.WriteForget:
-		patch, err = o.Inspection.Release(route.FromHTTPRoute(hr), nil, "web")
+		change.Release = true
 	case d.Writes == rollout.WriteRelease:
-		patch, err = o.Inspection.Release(route.FromHTTPRoute(hr), &d.Share, "web")
+		change.Release, change.Share = true, &d.Share
 	case d.NeedsWrite(o):
-		patch, err = o.Inspection.Patch(route.FromHTTPRoute(hr), d.Share, "web")
+		change.Share = &d.Share
+	default:
+		return nil, nil
 	}
+	patch, err := o.Inspection.Change(route.FromHTTPRoute(hr), change)
 	if err != nil {
 		w.tb.Fatalf("compute the patch: %v", err)
 	}
@@ -269,6 +290,7 @@ func applied(tb failer, hr *gatewayv1.HTTPRoute, patch []byte) *gatewayv1.HTTPRo
 func (w *world) restart() {
 	w.controller.timer, w.controller.seen = time.Time{}, nil
 	w.controller.refusals = map[string]string{}
+	w.controller.owed = nil
 }
 
 // settle lets the controller work until it has nothing more to write, as its

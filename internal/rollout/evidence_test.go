@@ -51,11 +51,11 @@ func (w *world) feel(track health.Track, m mood) {
 // subject is the evidence that the verdict is about, and how long it is. Samples
 // are stamped with the true time; those from the controller's future are not used.
 func (w *world) subject() (e *evidence, length time.Duration, ok bool) {
-	from := measuredFrom(w.status())
+	from := measuredFrom(w.believed())
 	if from.IsZero() {
 		return nil, 0, false
 	}
-	e = w.evidence[rollout.Subject(w.status())]
+	e = w.evidence[rollout.Subject(w.believed())]
 	if e.since.After(from) {
 		from = e.since
 	}

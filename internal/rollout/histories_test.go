@@ -138,7 +138,7 @@ func (h *history) step() {
 	}
 	actions := append([]string{
 		"wait", "wait", "wait", "wait", "look", "edit", "mood", "pods", "order", "order", "abort", "spec", "spec",
-		"gateway", "route", "crash", "restart", "owner", "delete", "sync", "counts", "replaced",
+		"gateway", "route", "crash", "restart", "owner", "delete", "sync", "counts", "replaced", "refuse", "refuse", "sleep", "wake",
 	}, h.workloadActions()...)
 	if h.wild {
 		actions = append(actions, "jump", "tamper")
@@ -184,6 +184,14 @@ func (h *history) do(action string) {
 		if rapid.IntRange(0, 4).Draw(h.t, "delete") == 4 {
 			h.remove()
 		}
+	case "refuse":
+		h.object.denied = !h.object.denied
+		h.object.busy = rapid.Bool().Draw(h.t, "busy")
+		h.object.ordersDenied = h.object.denied && rapid.IntRange(0, 2).Draw(h.t, "orders") == 2
+	case "sleep":
+		h.sleepNext = true
+	case "wake":
+		h.wakeSleeper()
 	case "jump":
 		h.jump()
 	case "tamper":
@@ -204,6 +212,9 @@ func (h *history) wait() {
 // look wakes the controller for no reason, twice: while nothing happens, nothing is
 // written.
 func (h *history) look() {
+	if h.object.denied {
+		return
+	}
 	for _, r := range h.routes {
 		if r.denied {
 			return

@@ -240,7 +240,7 @@ func encoded(v any) string {
 // comes out the same again.
 func pure(w *world, obs rollout.Observation, d rollout.Decision) {
 	w.tb.Helper()
-	if !reflect.DeepEqual(obs.Spec, &w.object.spec) || !reflect.DeepEqual(obs.Status, &w.object.status) {
+	if !reflect.DeepEqual(obs.Spec, &w.object.spec) || !reflect.DeepEqual(obs.Status, w.believed()) {
 		w.tb.Fatalf("%s: the decision changed its input", offset(w.at))
 	}
 	again := rollout.Decide(obs, w.clock())
@@ -306,7 +306,6 @@ func (l *laws) routeWrite(w *world, r *servedRoute, after *gatewayv1.HTTPRoute, 
 		return
 	}
 	w.tb.Helper()
-	l.intentFirst(w, d)
 	before := r.stored
 	if !reflect.DeepEqual(withoutWeights(before), withoutWeights(after)) {
 		w.tb.Fatalf("%s: law 10: the write changed more than weights and annotation:\n%s\n%s", offset(w.at), encoded(before), encoded(after))
@@ -327,6 +326,12 @@ func (l *laws) routeWrite(w *world, r *servedRoute, after *gatewayv1.HTTPRoute, 
 	stage := weights.ShareAll
 	if s.is.Outcome == v1alpha1.OutcomeInProgress && s.is.Stage != nil {
 		stage, _ = weights.ShareFrom(s.is.Stage.Weight)
+	}
+	if where := w.endedIn(s.is); high > oldHigh && where != "" {
+		w.tb.Fatalf("%s: %s says that attempt %d is over, and the canary is raised from %d to %d", offset(w.at), where, s.is.Attempt, oldHigh, high)
+	}
+	if more := high > oldHigh || s.returning && low < oldLow; more || !w.object.denied {
+		l.intentFirst(w, d)
 	}
 	if high > d.Share && !d.Returning || high > stage {
 		w.tb.Fatalf("%s: law 2: the route gets %d, above the share of %d or the stage of %d", offset(w.at), high, d.Share, stage)
@@ -354,6 +359,7 @@ func (l *laws) routeWrite(w *world, r *servedRoute, after *gatewayv1.HTTPRoute, 
 func withoutWeights(hr *gatewayv1.HTTPRoute) *gatewayv1.HTTPRoute {
 	hr = hr.DeepCopy()
 	delete(hr.Annotations, v1alpha1.ManagedByAnnotation)
+	delete(hr.Annotations, v1alpha1.LoweredAnnotation)
 	if len(hr.Annotations) == 0 {
 		hr.Annotations = nil
 	}

@@ -30,10 +30,12 @@ func (d *draft) mark() *route.Mark {
 	m := &route.Mark{Attempt: was.Attempt, Revision: was.Revision, At: *micro(d.now), Reason: d.reason, Message: d.message}
 	switch {
 	case d.status.Attempt != was.Attempt:
-		m.Ended, m.Reason, m.Message = true, v1alpha1.ReasonSuperseded, fmt.Sprintf("attempt %d took its place", d.status.Attempt)
+		m.Reason, m.Message = v1alpha1.ReasonSuperseded, fmt.Sprintf("attempt %d took its place", d.status.Attempt)
 		if h := d.status.History; len(h) > 0 && h[0].Attempt == was.Attempt {
 			m.Reason, m.Message = h[0].Reason, h[0].Message
 		}
+		// A route that was replaced is found to be so again.
+		m.Ended = m.Reason != v1alpha1.ReasonRouteReplaced
 	case !d.open():
 		m.Ended, m.Reason, m.Message = true, d.status.OutcomeReason, d.status.OutcomeMessage
 	case partOf(was.Outcome, d.share) >= partOf(was.Outcome, share):

@@ -27,6 +27,8 @@ func (h *history) settleDown() {
 	}
 	h.owner, h.partOwner, h.specProblem, h.stableReady, h.canaryReady = "", "", nil, true, true
 	h.gateway = gateway{delay: time.Second}
+	h.object.denied, h.object.ordersDenied, h.sleepNext = false, false, false
+	h.wakeSleeper()
 	if h.skew != 0 {
 		h.skew, h.laws.disturbed = 0, h.at
 	}

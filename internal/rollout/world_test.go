@@ -59,8 +59,12 @@ type world struct {
 	crossing string
 
 	controller controller
-	laws       laws
-	journal    journal
+	// sleeper is a leader that was stopped before its write to a route, if any.
+	sleeper *sleeper
+	// sleepNext lets the controller be stopped before its next raise.
+	sleepNext bool
+	laws      laws
+	journal   journal
 }
 
 // object is the WeightedRollout as the API server stores it.
@@ -72,6 +76,9 @@ type object struct {
 	finalizer   bool
 	deleting    bool
 	gone        bool
+	// denied lets the API server refuse every write to the status, as a policy does for
+	// good or, with busy, an outage for a while; ordersDenied, to the annotations.
+	denied, busy, ordersDenied bool
 }
 
 // servedRoute is an HTTPRoute and what the gateway is about to say of it.
