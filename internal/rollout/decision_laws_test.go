@@ -106,9 +106,11 @@ func breakKept(s seen) string {
 	return ""
 }
 
-// stopKept checks that only a person gets a stopped canary going again.
+// stopKept checks that only a person gets a stopped canary going again, or a return to
+// stable.
 func stopKept(s seen) string {
-	if s.was.Pause == nil || !s.known || s.anew() || s.returning {
+	finished := s.returning && s.was.Outcome != v1alpha1.OutcomeReturning
+	if s.was.Pause == nil || !s.known || s.anew() || finished {
 		return ""
 	}
 	if s.raised() {

@@ -175,7 +175,7 @@ func anyObservation(t *rapid.T, w, served *world) (rollout.Observation, time.Tim
 func anyRoute(t *rapid.T, w *world, r *rollout.Route, s *v1alpha1.WeightedRolloutStatus) {
 	p := weightsFrom(anyOf(t, "weights", "100/0", "80/20", "40/60", "0/100"))
 	if share, ok := desiredOf(s); ok && rapid.Bool().Draw(t, "as recorded") {
-		p = weightsOf(100-int32(share/100), int32(share/100)) //nolint:gosec // a share is at most 10000
+		p = weightsOf(100-int32(share/100), int32(share/100))
 	}
 	w.edit(0, p, "")
 	w.at = w.at.Add(time.Minute)
