@@ -306,7 +306,8 @@ func conflictHolds(s seen) string {
 	if s.obs.PartOwner == "" {
 		return ""
 	}
-	if s.raised() || !s.known && s.d.Writes != rollout.WriteNone {
+	begins := !s.known && s.d.Writes != rollout.WriteNone && s.d.Writes != rollout.WriteForget
+	if s.raised() || begins {
 		return "law 14: another rollout manages some of the rules, and this one begins or goes on"
 	}
 	return ""
