@@ -65,8 +65,8 @@ type WeightedRolloutStatus struct {
 	// +optional
 	Breaker *BreakerStatus `json:"breaker,omitempty"`
 
-	// pause is set once onUnhealthy.action Pause has stopped the rollout, until a
-	// person says resume.
+	// pause is set once onUnhealthy.action Pause has stopped the rollout, or an unhealthy
+	// stable a return that began below 100 percent, until a person says resume.
 	// +optional
 	Pause *PauseStatus `json:"pause,omitempty"`
 
@@ -212,7 +212,8 @@ type StageStatus struct {
 	// +optional
 	Position string `json:"position,omitempty"`
 
-	// weight is the canary's share in this stage.
+	// weight is the canary's share in this stage. While the traffic returns to stable it is
+	// the share that the return began at: the canary gets no more back.
 	Weight Percent `json:"weight"`
 
 	// soak is how long the share must hold in this stage.

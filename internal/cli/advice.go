@@ -17,6 +17,8 @@ func situate(wr *v1alpha1.WeightedRollout, now time.Time) diagnose.Situation {
 	stopped := wr.Status.Pause != nil
 	switch {
 	case s.Do == "" || s.Do != diagnose.Advice(s.Reason):
+	case s.Reason == v1alpha1.ReasonUnhealthy && stopped && wr.Status.Outcome == v1alpha1.OutcomeReturning:
+		s.Do = "repair stable; then give the command resume"
 	case s.Reason == v1alpha1.ReasonUnhealthy && stopped:
 		s.Do = "repair the canary, or find that the cause was elsewhere; then give the command resume"
 	case s.Reason == v1alpha1.ReasonUnhealthy:

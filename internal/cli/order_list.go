@@ -117,7 +117,7 @@ func orders() []order {
 		},
 		{
 			verb: "finish", short: "Return the traffic to stable, which runs the promoted version", binds: toAttempt, grave: true,
-			long:    "Return the traffic to stable, which must run the promoted version by now: by the ramp's limits\nand on evidence.",
+			long:    "Return the traffic to stable, which must run the promoted version by now: by the ramp's limits\nand on evidence. It is also an answer to AdoptionAmbiguous, where every rule gives the canary\nmore than 50 percent.",
 			refusal: refuseFinish, effect: func(wr *v1alpha1.WeightedRollout) string {
 				return fmt.Sprintf("the traffic will return to stable step by step: be sure that it runs revision %q", revisionOf(wr))
 			},

@@ -158,15 +158,19 @@ func TestNoTracks(t *testing.T) {
 
 // TestAdvice: a stopped rollout is resumed, and one that is rolled back tried again.
 func TestAdvice(t *testing.T) {
-	over, stopped, silent := rolledBack().rollout, rolledBack().rollout, rolledBack().rollout
+	over, stopped, silent, returning := rolledBack().rollout, rolledBack().rollout, rolledBack().rollout, rolledBack().rollout
 	stopped.Status.Outcome, stopped.Status.Pause = v1alpha1.OutcomeInProgress, &v1alpha1.PauseStatus{}
+	returning.Status.Outcome, returning.Status.Pause = v1alpha1.OutcomeReturning, &v1alpha1.PauseStatus{}
 	silent.Status.Outcome, silent.Status.Pause = v1alpha1.OutcomeInProgress, &v1alpha1.PauseStatus{}
 	silent.Status.Conditions[0].Reason = v1alpha1.ReasonNoData
-	for wr, want := range map[*v1alpha1.WeightedRollout]string{over: "retry", stopped: "resume", silent: "resume"} {
+	for wr, want := range map[*v1alpha1.WeightedRollout]string{over: "retry", stopped: "resume", silent: "resume", returning: "resume"} {
 		do := asCommand(situate(wr, nine).Do, wr)
 		if !strings.HasSuffix(do, ": kubectl weightedrollout "+want+" checkout -n shop") || strings.Contains(do, "retry") == strings.Contains(do, "resume") {
 			t.Errorf("want %s, it says %q", want, do)
 		}
+	}
+	if do := situate(returning, nine).Do; !strings.HasPrefix(do, "repair stable;") {
+		t.Errorf("stable is unhealthy, it says %q", do)
 	}
 }
 

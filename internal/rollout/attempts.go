@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 	"github.com/weightedrollout/weightedrollout/internal/route"
 	"github.com/weightedrollout/weightedrollout/internal/weights"
@@ -32,29 +35,19 @@ func unrecorded(d *draft) bool {
 		d.stall(v1alpha1.ReasonPartialRouteConflict, "no attempt begins: %s", d.conflict())
 		return true
 	}
-	high := weights.ShareNone
-	for _, r := range d.obs.Routes {
-		_, h := r.Inspection.Observed()
-		high = max(high, h)
-	}
-	broken := d.status.Attempt > 0
+	low, high := d.found()
 	switch command := d.takeCommand(); {
 	case command == v1alpha1.VerbRetry:
 		d.startAttempt()
-	case command == v1alpha1.VerbFinish && !broken:
-		d.status.Attempt = 1
-		d.status.Revision = d.obs.revision()
-		d.status.StartedAt = micro(d.now)
-		d.status.Outcome = v1alpha1.OutcomeReturning
-		d.fresh = true
-		d.forceShare(high)
-		d.wait(v1alpha1.ReasonReturning, "the share ramps back to stable")
-	case broken:
+	case command == v1alpha1.VerbFinish:
+		d.adopt(low)
+	case d.status.Attempt > 0:
 		d.stall(v1alpha1.ReasonInvalidStatus, "status.attempt, status.outcome and status.share.desired do not add up, so the weights are left as they are: give the retry command for attempt %d to start again at 0 percent", d.status.Attempt)
+	case high > adoptable && low <= adoptable:
+		d.stall(v1alpha1.ReasonAdoptionAmbiguous, "a route gives the canary %s percent, one of its rules or another route %s, and there is no record of why: give the retry command to start at 0 percent, or set the weights to what is meant", percent(high), percent(low))
 	case high > adoptable:
 		d.stall(v1alpha1.ReasonAdoptionAmbiguous, "a route gives the canary %s percent and there is no record of why: give the retry command to start at 0 percent, or finish if the canary's version is proved and stable runs it", percent(high))
-	case d.stableRuns(d.obs.revision()) && !d.cannotLower():
-		d.status.Attempt = 1
+	case d.stableRuns(d.obs.revision()):
 		d.stableServes(d.obs.revision())
 	default:
 		d.startAttempt()
@@ -64,6 +57,29 @@ func unrecorded(d *draft) bool {
 		d.phase = ""
 	}
 	return true
+}
+
+// found returns the least and the most that a managed rule gives the canary.
+func (d *draft) found() (low, high weights.Share) {
+	low = weights.ShareAll
+	for _, r := range d.obs.Routes {
+		l, h := r.Inspection.Observed()
+		low, high = min(low, l), max(high, h)
+	}
+	return min(low, high), high
+}
+
+// adopt takes a canary over that a person says is proved: the traffic returns to stable,
+// from the least that a rule gives the canary.
+func (d *draft) adopt(low weights.Share) {
+	d.status.Attempt = 1
+	d.status.Revision = d.obs.revision()
+	d.status.StartedAt = micro(d.now)
+	d.fresh = true
+	d.forceShare(d.wholeDown(low))
+	d.setStage(d.plan.stageFor(d.share))
+	d.beginReturn()
+	d.wait(v1alpha1.ReasonReturning, "the share ramps back to stable")
 }
 
 // aborted rolls back when a person says so. It holds whatever else is asked for.
@@ -113,22 +129,27 @@ func anotherRevision(d *draft) bool {
 }
 
 // stableServes gives stable all traffic, since it runs the revision that the spec names:
-// there is nothing to roll out.
+// there is nothing to roll out. Or it says why it cannot, and changes nothing.
 func (d *draft) stableServes(revision string) {
+	if d.cannotLower() {
+		d.stallStableUnavailable()
+		return
+	}
 	d.status.Outcome, d.status.OutcomeReason = v1alpha1.OutcomeSuperseded, v1alpha1.ReasonStableRevision
 	d.status.OutcomeMessage = clip(fmt.Sprintf("stable runs revision %q", revision))
+	d.status.Attempt = max(d.status.Attempt, 1)
 	d.status.Revision, d.status.StableRevision = revision, revision
 	d.calm()
 	d.moved = true
-	if d.setShare(weights.ShareNone) {
-		d.writes = WriteAll
-		d.waitForRoutes()
-	}
+	d.setShare(weights.ShareNone)
+	d.writes = WriteAll
+	d.waitForRoutes()
 }
 
 // ordered carries out the command in the annotation, once.
 func ordered(d *draft) bool {
-	switch d.takeCommand() {
+	d.taken = d.takeCommand()
+	switch d.taken {
 	case v1alpha1.VerbApprove:
 		d.status.Stage.Approved = true
 		d.moved = true
@@ -170,6 +191,37 @@ func (d *draft) takeCommand() v1alpha1.Verb {
 	return c.Verb
 }
 
+// answer takes it back that a command is carried out, if its attempt or its stage has ended
+// in the same decision for another reason.
+func (d *draft) answer() {
+	why := d.overtaken()
+	if why == "" {
+		return
+	}
+	c := d.status.Command
+	c.Accepted, c.Message = false, why
+	i := slices.IndexFunc(d.events, func(e Event) bool { return e.Reason == v1alpha1.ReasonCommandAccepted })
+	d.events[i] = Event{Warning: true, Reason: v1alpha1.ReasonCommandIgnored, Message: fmt.Sprintf("command %s is ignored: %s", c.Verb, why)}
+}
+
+// overtaken says what has ended the attempt or the stage that the command was for since it
+// was taken, or is empty.
+func (d *draft) overtaken() string {
+	switch d.taken {
+	case "", v1alpha1.VerbRetry, v1alpha1.VerbResume:
+		return ""
+	case v1alpha1.VerbApprove, v1alpha1.VerbSkip:
+		if slices.ContainsFunc(d.events, func(e Event) bool { return e.Reason == v1alpha1.ReasonPlanChanged }) {
+			return "the plan was edited at the same time, so its stage is not the present one any more"
+		}
+	case v1alpha1.VerbPromote, v1alpha1.VerbFinish:
+	}
+	if d.status.Attempt != d.obs.Status.Attempt || !d.open() {
+		return fmt.Sprintf("attempt %d has ended at the same time", d.obs.Status.Attempt)
+	}
+	return ""
+}
+
 // refusal says why a command does not apply now, or is empty.
 func (d *draft) refusal(c v1alpha1.Command) string {
 	if !slices.Contains(verbs, c.Verb) {
@@ -189,7 +241,10 @@ func (d *draft) refusal(c v1alpha1.Command) string {
 			return "no plan is under way"
 		}
 	case v1alpha1.VerbRetry:
-		return d.refuseRetry()
+		if why := d.refuseRetry(); why != "" || !d.cannotLower() {
+			return why
+		}
+		return fmt.Sprintf("the stable Service %q has no ready endpoint to take the traffic: make its pods ready, then give it again", d.stableService())
 	case v1alpha1.VerbFinish:
 		return d.refuseFinish()
 	case v1alpha1.VerbResume:
@@ -217,14 +272,30 @@ func (d *draft) refuseRetry() string {
 }
 
 func (d *draft) refuseFinish() string {
-	if d.known && d.status.Outcome != v1alpha1.OutcomePromoted {
+	if !d.known {
+		return d.refuseAdoption()
+	}
+	if d.status.Outcome != v1alpha1.OutcomePromoted {
 		return "only a promoted revision can be finished"
 	}
-	if d.known && d.share < weights.ShareAll {
+	if d.share < weights.ShareAll {
 		return fmt.Sprintf("the canary is recorded with %s percent, and the traffic returns from 100", percent(d.share))
 	}
-	if !d.known && d.status.Attempt > 0 {
+	return ""
+}
+
+// refuseAdoption says why finish, without a record, is no answer to AdoptionAmbiguous. An
+// order that was there before the question, as in the manifest of a new object, is none.
+func (d *draft) refuseAdoption() string {
+	c := meta.FindStatusCondition(d.status.Conditions, v1alpha1.ConditionStalled)
+	asked := c != nil && c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonAdoptionAmbiguous
+	switch low, _ := d.found(); {
+	case d.status.Attempt > 0:
 		return "the record in status does not add up; retry starts again at 0 percent"
+	case low <= adoptable:
+		return fmt.Sprintf("no revision is recorded as promoted, and the routes give the canary %s percent at least: from more than %s in every rule it could return to stable", percent(low), percent(adoptable))
+	case !asked:
+		return fmt.Sprintf("no revision is recorded as promoted: give it once the rollout is Stalled with %s, if it is still right then", v1alpha1.ReasonAdoptionAmbiguous)
 	}
 	return ""
 }

@@ -95,7 +95,7 @@ func (d *draft) stop(message string) {
 
 // stopped holds the share where an unhealthy canary was stopped.
 func stopped(d *draft) bool {
-	if d.status.Pause == nil || d.returning() {
+	if d.status.Pause == nil {
 		return false
 	}
 	d.phase = v1alpha1.PhasePaused
@@ -105,6 +105,10 @@ func stopped(d *draft) bool {
 		held = fmt.Sprintf("to be held at %s percent, but %s", percent(d.share), refused)
 	} else if !d.routesCarry() {
 		held += " (the routes do not carry that share yet)"
+	}
+	if d.returning() {
+		d.stall(v1alpha1.ReasonUnhealthy, "%s, where the traffic began to return to stable: %s. Repair stable, then give the resume command, or abort to give stable everything as it is (attempt %d)", held, d.status.Pause.Message, d.status.Attempt)
+		return true
 	}
 	d.stall(v1alpha1.ReasonUnhealthy, "%s, since onUnhealthy.action Pause stopped an unhealthy canary: %s. Give the resume command, or abort (attempt %d)", held, d.status.Pause.Message, d.status.Attempt)
 	return true

@@ -77,6 +77,7 @@ func Decide(obs Observation, now time.Time) Decision {
 }
 
 func (d *draft) decision() Decision {
+	d.answer()
 	d.giveBack()
 	d.writeStatus()
 	return Decision{

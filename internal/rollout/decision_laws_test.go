@@ -106,9 +106,11 @@ func breakKept(s seen) string {
 	return ""
 }
 
-// stopKept checks that only a person gets a stopped canary going again.
+// stopKept checks that only a person gets a stopped canary going again, or a return to
+// stable.
 func stopKept(s seen) string {
-	if s.was.Pause == nil || !s.known || s.anew() || s.returning {
+	finished := s.returning && s.was.Outcome != v1alpha1.OutcomeReturning
+	if s.was.Pause == nil || !s.known || s.anew() || finished {
 		return ""
 	}
 	if s.raised() {
@@ -304,7 +306,8 @@ func conflictHolds(s seen) string {
 	if s.obs.PartOwner == "" {
 		return ""
 	}
-	if s.raised() || !s.known && s.d.Writes != rollout.WriteNone {
+	begins := !s.known && s.d.Writes != rollout.WriteNone && s.d.Writes != rollout.WriteForget
+	if s.raised() || begins {
 		return "law 14: another rollout manages some of the rules, and this one begins or goes on"
 	}
 	return ""

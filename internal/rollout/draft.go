@@ -32,6 +32,8 @@ type draft struct {
 	// fresh is true once this decision began with evidence of another kind, so that
 	// the verdict that was observed is not about it.
 	fresh bool
+	// taken is the verb of the command that this decision carries out.
+	taken v1alpha1.Verb
 	// moved is true once this decision changed the share, the stage or the outcome.
 	moved bool
 	// calmed is true while a change of the weights by another writer is left as it is.
@@ -180,9 +182,13 @@ func (d *draft) cannotLower() bool {
 	return !d.obs.StableReady && (!d.known || d.share > weights.ShareNone)
 }
 
-// startAttempt begins a new walk through the plan, at 0 percent. The caller has
-// made sure that the share can be lowered.
+// startAttempt begins a new walk through the plan, at 0 percent; or says why it cannot,
+// and changes nothing.
 func (d *draft) startAttempt() {
+	if d.cannotLower() {
+		d.stallStableUnavailable()
+		return
+	}
 	d.status.Attempt++
 	d.fresh = true
 	for i, r := range d.obs.Routes {
@@ -204,9 +210,7 @@ func (d *draft) startAttempt() {
 	d.status.WarmPods, d.status.WarmPodsDueAt = nil, nil
 	d.forgetCapacity()
 	d.setStage(0)
-	if !d.setShare(weights.ShareNone) {
-		return
-	}
+	d.setShare(weights.ShareNone)
 	d.unconfirm()
 	d.moved = true
 	d.writes = WriteAll

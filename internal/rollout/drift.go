@@ -9,32 +9,36 @@ import (
 )
 
 // driftHealed compares the routes with the record. More for the track under test
-// than recorded is taken back at once; less is taken over, and ramps up again. In
-// both cases soak and evidence start anew, and the stage stays. It decides nothing
-// itself.
+// than recorded is taken back at once; less is taken over, and ramps up again, but gives
+// the canary no more than it had when the return to stable began. In all cases soak and
+// evidence start anew, and the stage stays. It decides nothing itself.
 func driftHealed(d *draft) bool {
 	if !d.known {
 		return false
 	}
 	d.withinStage()
 	lowest, writer, higher, rewritten, ours := d.drift()
-	lowered := lowest < d.tested(d.share)
-	if (lowered && !ours || higher || rewritten) && !d.contend(writer) {
+	less := lowest < d.tested(d.share)
+	if (less && !ours || higher || rewritten) && !d.contend(writer) {
 		return false
 	}
+	taken := d.wholeDown(lowest)
+	if d.returning() {
+		taken = min(taken, d.returnedFrom())
+	}
 	switch {
-	case lowered:
+	case less && taken != d.share:
 		was := d.share
-		d.forceShare(d.wholeDown(lowest))
+		d.forceShare(taken)
+		why := "the weights were changed" + by(writer)
 		if ours {
-			d.event(true, v1alpha1.ReasonDrift, "the canary's share was taken from %s percent to %s while the status could not be written: the soak starts again", percent(was), percent(d.share))
-			break
+			why = "the share was taken back while the status could not be written"
 		}
-		d.event(true, v1alpha1.ReasonDrift, "the weights were changed%s from %s percent for the canary to %s: the share ramps back from there, the soak starts again", by(writer), percent(was), percent(d.share))
+		d.event(true, v1alpha1.ReasonDrift, "%s, from %s percent for the canary to %s: the share ramps back from there, the soak starts again", why, percent(was), percent(d.share))
 		if d.status.Outcome == v1alpha1.OutcomePromoted && d.planErr == nil {
 			d.reopen()
 		}
-	case (higher || rewritten) && d.confirmed():
+	case (less || higher || rewritten) && d.confirmed():
 		d.unconfirm()
 		d.moved = true
 		d.event(true, v1alpha1.ReasonDrift, "the weights were changed%s: they are set back to %s percent for the canary, the soak starts again", by(writer), percent(d.share))
@@ -45,10 +49,12 @@ func driftHealed(d *draft) bool {
 	return false
 }
 
-// withinStage lowers a record that says more than its own stage.
+// withinStage lowers a record that says more than its own stage. That of a return has the
+// share that the return began at, if it is known.
 func (d *draft) withinStage() {
 	most := d.recordedStage()
-	if d.status.Stage == nil || d.status.Outcome != v1alpha1.OutcomeInProgress || d.share <= most {
+	bound := d.status.Outcome == v1alpha1.OutcomeInProgress || d.returning() && most > 0
+	if d.status.Stage == nil || !bound || d.share <= most {
 		return
 	}
 	d.event(true, v1alpha1.ReasonDrift, "status.share.desired is %s percent, more than the stage's %s: the record was changed by another hand, and is set to %s", percent(d.share), percent(most), percent(most))

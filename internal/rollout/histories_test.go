@@ -134,7 +134,7 @@ func newHistory(t *rapid.T, spec v1alpha1.WeightedRolloutSpec) *history {
 // step does one thing, and lets the controller see it.
 func (h *history) step() {
 	if h.object.gone {
-		return
+		h.again()
 	}
 	actions := append([]string{
 		"wait", "wait", "wait", "wait", "look", "edit", "mood", "pods", "order", "order", "abort", "spec", "spec",
@@ -181,7 +181,7 @@ func (h *history) do(action string) {
 		h.owner = draw(h, "owner", "", "", "", "older")
 		h.partOwner, h.taken = draw(h, "owner of some", "", "older"), draw(h, "taken", "web", "api")
 	case "delete":
-		if rapid.IntRange(0, 4).Draw(h.t, "delete") == 4 {
+		if rapid.IntRange(0, 2).Draw(h.t, "delete") == 2 {
 			h.remove()
 		}
 	case "refuse":
@@ -254,6 +254,26 @@ func (h *history) byHand() {
 		return
 	}
 	edit()
+}
+
+// again creates the rollout again after it was deleted, with any annotation.
+func (h *history) again() {
+	spec := *h.object.spec.DeepCopy()
+	spec.OnDelete = draw(h, "onDelete", v1alpha1.DeletionRestore, v1alpha1.DeletionKeep)
+	h.createAgain(spec)
+	for _, f := range []*fleet{h.stable, h.canary} {
+		f.found = append(f.found, f.replicas)
+	}
+	if rapid.Bool().Draw(h.t, "abort") {
+		h.abort(1)
+	}
+	if rapid.Bool().Draw(h.t, "ordered") {
+		h.command(v1alpha1.Command{
+			ID: draw(h, "id", "1", "again"), Verb: draw(h, "verb", v1alpha1.VerbFinish, v1alpha1.VerbFinish, v1alpha1.VerbRetry, v1alpha1.VerbPromote, v1alpha1.VerbApprove, v1alpha1.VerbSkip),
+			Attempt: draw[int64](h, "attempt", 0, 0, 1), Stage: new(int32),
+		})
+	}
+	h.settle()
 }
 
 func (h *history) pods() {
@@ -371,4 +391,5 @@ func (h *history) tamper() {
 		s.Comparison = draw(h, "comparison", nil, &v1alpha1.ComparisonStatus{}, &v1alpha1.ComparisonStatus{Errors: "x", Slow: "+Inf"})
 	}
 	h.laws.disturbed = h.at
+	h.laws.earned.attempt, h.laws.earned.tampered = h.status().Attempt, true
 }

@@ -39,6 +39,7 @@ type laws struct {
 	// updated is the last attempt in which stable's template was written.
 	updated  string
 	patience patience
+	earned   earned
 	passes   int
 }
 
@@ -50,12 +51,15 @@ type seen struct {
 	had, has  weights.Share
 	known     bool
 	returning bool
-	limits    rampLimits
-	stages    []weights.Share
-	interval  time.Duration
-	warmup    coldLimits
-	planned   bool
-	d         rollout.Decision
+	// began is the share that a return to stable began at, by its record: what is above it
+	// was never the canary's.
+	began    weights.Share
+	limits   rampLimits
+	stages   []weights.Share
+	interval time.Duration
+	warmup   coldLimits
+	planned  bool
+	d        rollout.Decision
 }
 
 // rampLimits is what the documentation promises of a ramp, in basis points.
@@ -144,6 +148,11 @@ func see(obs rollout.Observation, now time.Time, d rollout.Decision) seen {
 	s.had, had = desiredOf(s.was)
 	s.has, s.known = desiredOf(s.is)
 	s.known = s.known && had
+	s.began = weights.ShareAll
+	if share, err := weights.ShareFrom(stageWeightOf(s.was)); s.returning && s.was.Outcome == v1alpha1.OutcomeReturning && err == nil && share > 0 {
+		s.began = share
+	}
+	s.had = min(s.had, s.began)
 	s.planned = len(obs.Spec.Plan.Stages) > 0
 	for _, stage := range obs.Spec.Plan.Stages {
 		share, err := weights.ShareFrom(stage.Weight)
@@ -211,7 +220,7 @@ func (l *laws) decision(w *world, obs rollout.Observation, d rollout.Decision) {
 		raiseWithinLimits, loweredInSteps, breakKept, stopKept, raiseOnEvidence, stageLeftOnEvidence, endOnEvidence, rollbackFinal, unhealthyRollsBack,
 		unknownHolds, onlyToReady, conflictWritesNothing, conflictHolds, observeWritesNothing, deletionSafe, kstatus, boundedStatus,
 		raiseInWindow, scaledForNeed, givenBackWhenIdle, stableUpdatedWhenProved, loweredForAReason, contentionHolds, l.raiseWithReplicas,
-		func(s seen) string { return l.deadlineKept(w, s) },
+		func(s seen) string { return l.deadlineKept(w, s) }, l.raisedFromEarned, wholeTransition, orderTookEffect,
 	} {
 		if broken := check(s); broken != "" {
 			w.tb.Fatalf("%s: %s\nfrom: %s\n  to: %s\ndoing: writes %s, events %v\n%s", offset(w.at), broken, brief(s.was), brief(s.is), d.Writes, d.Events, strings.Join(w.journal.lines, "\n"))
@@ -293,6 +302,13 @@ func (l *laws) raiseOnWireEvidence(w *world, s seen) {
 	}
 }
 
+func stageWeightOf(s *v1alpha1.WeightedRolloutStatus) v1alpha1.Percent {
+	if s.Stage == nil {
+		return ""
+	}
+	return s.Stage.Weight
+}
+
 func stageIndex(s *v1alpha1.WeightedRolloutStatus) int {
 	if s.Stage == nil {
 		return -1
@@ -323,6 +339,10 @@ func (l *laws) routeWrite(w *world, r *servedRoute, after *gatewayv1.HTTPRoute, 
 	_, oldHigh := weights.Part(oldCanary, oldStable+oldCanary)
 	oldLow, _ := weights.Part(oldCanary, oldStable+oldCanary)
 	s := see(w.observe(), w.clock(), d)
+	if limit := l.earned.limit(); high > oldHigh && high > limit {
+		w.tb.Fatalf("%s: nothing is promoted, and the route goes from %d to %d, above the %d that evidence has carried", offset(w.at), oldHigh, high, limit)
+	}
+	oldLow = min(oldLow, s.began)
 	stage := weights.ShareAll
 	if s.is.Outcome == v1alpha1.OutcomeInProgress && s.is.Stage != nil {
 		stage, _ = weights.ShareFrom(s.is.Stage.Weight)

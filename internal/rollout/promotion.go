@@ -103,12 +103,63 @@ func stableChanged(d *draft) bool {
 	return true
 }
 
-// beginReturn makes stable the track under test: the share ramps back to it.
+// beginReturn makes stable the track under test: the share ramps back to it. From here on
+// the stage's weight is the share that the return began at.
 func (d *draft) beginReturn() {
 	d.status.Outcome = v1alpha1.OutcomeReturning
+	if d.status.Stage == nil {
+		d.status.Stage = &v1alpha1.StageStatus{}
+	}
+	d.status.Stage.Weight = percent(d.share)
 	d.status.Verdict, d.status.Pause = nil, nil
 	d.status.Comparison, d.status.NoDataSince = nil, nil
 	d.status.Contention = nil
 	d.forgetCapacity()
 	d.fresh, d.moved = true, true
+}
+
+// returnedFrom is the share that the return to stable began at: the canary gets no more of
+// the traffic back. Where the record does not know it, it is what the canary still has.
+func (d *draft) returnedFrom() weights.Share { return max(d.recordedStage(), d.share) }
+
+// stableUnready gives the canary back what it had when the return began, since stable has
+// no ready endpoint.
+func (d *draft) stableUnready() {
+	share := d.returnedFrom()
+	if share > d.share {
+		if !d.setShare(share) {
+			return
+		}
+		d.event(true, v1alpha1.ReasonStableNotReady, "the stable Service %q has no ready endpoint: the canary gets %s percent again, as when the traffic began to return", d.stableService(), percent(share))
+	}
+	// A route that gives the canary more than that is not lowered onto a stable that is away.
+	d.writes = WriteSafe
+	d.waitForEndpoint()
+	if refused := d.refusedWrite(); refused != "" {
+		d.stall(v1alpha1.ReasonRouteWriteFailed, "%s. It was to give the canary %s percent again, since the stable Service %q has no ready endpoint", refused, percent(d.share), d.stableService())
+	}
+}
+
+// unhealthyStable gives the canary back what it had when the return began. Where that is
+// not everything stable keeps the rest, and the return stops there until a person says how
+// it goes on.
+func (d *draft) unhealthyStable(message string) bool {
+	if d.status.Pause != nil {
+		return false
+	}
+	share := d.returnedFrom()
+	if !d.setShare(share) {
+		return true
+	}
+	if share < weights.ShareAll {
+		d.stop("stable is unhealthy: " + message)
+		return false
+	}
+	d.status.Outcome, d.status.OutcomeReason, d.status.OutcomeMessage = v1alpha1.OutcomePromoted, v1alpha1.ReasonUnhealthy, clip(message)
+	// From here on the canary is judged again.
+	d.status.Verdict, d.fresh, d.moved = nil, true, true
+	d.writes = WriteAll
+	d.event(true, v1alpha1.ReasonUnhealthy, "stable is unhealthy: the canary serves everything again: %s", message)
+	d.waitForRoutes()
+	return true
 }

@@ -203,6 +203,8 @@ func (d *draft) conditions() {
 		d.condition(v1alpha1.ConditionPaused, metav1.ConditionFalse, "NotPaused", "spec.paused is true, and was overruled by the promote command")
 	case d.obs.Spec.Paused:
 		d.condition(v1alpha1.ConditionPaused, metav1.ConditionTrue, v1alpha1.ReasonPaused, "spec.paused is true; set it to false to go on")
+	case d.status.Pause != nil && d.returning():
+		d.condition(v1alpha1.ConditionPaused, metav1.ConditionTrue, v1alpha1.ReasonUnhealthy, "stable was unhealthy; give the resume command, or abort")
 	case d.status.Pause != nil && d.open():
 		d.condition(v1alpha1.ConditionPaused, metav1.ConditionTrue, v1alpha1.ReasonUnhealthy, "the canary was unhealthy; give the resume command, or abort")
 	default:

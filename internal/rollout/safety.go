@@ -61,11 +61,7 @@ func trackUnready(d *draft) bool {
 	}
 	switch {
 	case d.returning() && !d.obs.StableReady:
-		if d.setShare(weights.ShareAll) {
-			d.writes = WriteAll
-			d.event(true, v1alpha1.ReasonStableNotReady, "the stable Service %q has no ready endpoint: all traffic goes to the canary again", d.stableService())
-			d.waitForRoutes()
-		}
+		d.stableUnready()
 		return true
 	case !d.returning() && !d.obs.CanaryReady:
 		from := d.share
@@ -131,19 +127,10 @@ func unhealthy(d *draft) bool {
 	if check := d.obs.Verdict.Check; check != "" && !strings.Contains(message, check) {
 		message = check + ": " + message
 	}
-	if !d.returning() {
-		return d.unhealthyCanary(message)
+	if d.returning() {
+		return d.unhealthyStable(message)
 	}
-	if !d.setShare(weights.ShareAll) {
-		return true
-	}
-	d.status.Outcome, d.status.OutcomeReason, d.status.OutcomeMessage = v1alpha1.OutcomePromoted, v1alpha1.ReasonUnhealthy, clip(message)
-	// From here on the canary is judged again.
-	d.status.Verdict, d.fresh, d.moved = nil, true, true
-	d.writes = WriteAll
-	d.event(true, v1alpha1.ReasonUnhealthy, "stable is unhealthy: the canary serves everything again: %s", message)
-	d.waitForRoutes()
-	return true
+	return d.unhealthyCanary(message)
 }
 
 // unhealthyCanary does what onUnhealthy.action says.

@@ -284,3 +284,11 @@ func (w *world) remove() {
 	w.object.deleting = true
 	w.object.gone = !w.object.finalizer
 }
+
+// createAgain creates the rollout again after it was deleted: without a status.
+func (w *world) createAgain(spec v1alpha1.WeightedRolloutSpec) {
+	w.object = object{spec: spec, generation: 1, annotations: map[string]string{}}
+	l := &w.laws
+	l.serving.attempt, l.updated, l.patience, l.earned = "", "", patience{}, earned{}
+	w.restart()
+}
