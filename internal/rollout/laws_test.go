@@ -39,6 +39,7 @@ type laws struct {
 	// updated is the last attempt in which stable's template was written.
 	updated  string
 	patience patience
+	excuse   excuse
 	passes   int
 }
 
@@ -212,6 +213,7 @@ func (l *laws) decision(w *world, obs rollout.Observation, d rollout.Decision) {
 		unknownHolds, onlyToReady, conflictWritesNothing, conflictHolds, observeWritesNothing, deletionSafe, kstatus, boundedStatus,
 		raiseInWindow, scaledForNeed, givenBackWhenIdle, stableUpdatedWhenProved, loweredForAReason, contentionHolds, l.raiseWithReplicas,
 		func(s seen) string { return l.deadlineKept(w, s) },
+		func(s seen) string { return l.excuseBounded(w, s) },
 	} {
 		if broken := check(s); broken != "" {
 			w.tb.Fatalf("%s: %s\nfrom: %s\n  to: %s\ndoing: writes %s, events %v\n%s", offset(w.at), broken, brief(s.was), brief(s.is), d.Writes, d.Events, strings.Join(w.journal.lines, "\n"))
