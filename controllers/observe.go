@@ -132,7 +132,7 @@ func (r *Reconciler) observeHealth(wr *v1alpha1.WeightedRollout, obs *observatio
 		Key: key, UID: wr.UID, Attempt: wr.Status.Attempt, Route: wr.Spec.Routes[0].Name,
 		Stable: wr.Spec.Stable.Track, Canary: wr.Spec.Canary.Track, Health: wr.Spec.Health, For: wr.Spec.OnUnhealthy.For,
 		Subject: rollout.Subject(&wr.Status), ConfirmedAt: rollout.MeasuredFrom(&wr.Status),
-		Unopposed: rollout.Unopposed(&wr.Status), CanaryShare: rollout.CanaryShare(&wr.Status), Cold: rollout.Cold(&wr.Status), Compared: rollout.Compared(&wr.Status),
+		Unopposed: rollout.Unopposed(&wr.Status), CanaryShare: rollout.CanaryShare(&wr.Status), ComparedFrom: rollout.ComparedFrom(&wr.Spec, &wr.Status), Compared: rollout.Compared(&wr.Status),
 	})
 	obs.Verdict = rollout.Admit(r.Evidence.Verdict(key), &wr.Status)
 }

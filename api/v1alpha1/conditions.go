@@ -141,7 +141,8 @@ const (
 	// backends for onUnhealthy.for.
 	ReasonRouteNotResolved = "RouteNotResolved"
 	// ReasonProgressDeadlineExceeded: the rollout came no further for
-	// spec.progressDeadline; the message says what it waited for.
+	// spec.progressDeadline, or without one was degraded for 4h; the message says what it
+	// waited for.
 	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
 	// ReasonSuperseded: another revision took its place.
 	ReasonSuperseded = "Superseded"

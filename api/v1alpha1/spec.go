@@ -1,5 +1,10 @@
 package v1alpha1
 
+// DefaultProgressDeadline is for how long a canary may be degraded without coming further,
+// where the spec has no progressDeadline: longer than most incidents that stable shares,
+// and shorter than a night.
+const DefaultProgressDeadline Duration = "4h"
+
 // WeightedRolloutSpec says which two Services share which routes, by what plan
 // the traffic moves from stable to canary, and what evidence each step needs.
 //
@@ -59,7 +64,8 @@ type WeightedRolloutSpec struct {
 	// progressDeadline is how long a rollout may wait for something that should have come
 	// by itself (a ready canary, capacity, a gateway's confirmation, requests, evidence)
 	// without having come further than before: from 1s to 720h. It is then rolled back.
-	// Soaks, pauses, approvals, windows and cool-downs do not count. Default: no deadline.
+	// Soaks, pauses, approvals, windows and cool-downs do not count. Default: 4h, of which
+	// only the time counts for which the canary is degraded.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) >= duration('1s') && duration(self) <= duration('720h')",message="progressDeadline must be a duration from 1s to 720h, such as 24h"
 	ProgressDeadline Duration `json:"progressDeadline,omitempty"`
@@ -400,7 +406,8 @@ type Warmup struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self != 0 : (!self.matches('^[0-9]{1,3}([.][0-9]{1,2})?$') || double(self) > 0.0)",message="ramp.warmup.initialPercent must be above 0, since a canary without traffic never warms up: raise it, or leave it out for 30; 100 switches the warm-up off"
 	InitialPercent Percent `json:"initialPercent,omitempty"`
 
-	// soak is how long the first share is held: from 0s to 24h. Default: 10m.
+	// soak is how long the first share is held, and for how long at most a cold canary is
+	// not compared with stable: from 0s to 24h. Default: 10m.
 	// +optional
 	// +kubebuilder:default="10m"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$') && duration(self) <= duration('24h')",message="ramp.warmup.soak must be a duration from 0s to 24h, such as 10m"

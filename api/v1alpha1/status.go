@@ -80,7 +80,8 @@ type WeightedRolloutStatus struct {
 	// +optional
 	PromoteGeneration int64 `json:"promoteGeneration,omitempty"`
 
-	// progress is set while spec.progressDeadline runs, or has run.
+	// progress is how far the attempt has come, and how long it has waited since for what
+	// spec.progressDeadline counts.
 	// +optional
 	Progress *ProgressStatus `json:"progress,omitempty"`
 
@@ -262,6 +263,15 @@ type WarmupStatus struct {
 	// the hold: the share then rises by the larger of what ramp and ramp.warmup allow.
 	// +optional
 	Recovered bool `json:"recovered,omitempty"`
+
+	// heldSince is since when the canary has had its traffic. Once it has had it for
+	// ramp.warmup.soak it is compared with stable, cold or not.
+	// +optional
+	HeldSince *metav1.MicroTime `json:"heldSince,omitempty"`
+
+	// heldFor is how long the canary had its traffic before the warm-up was interrupted.
+	// +optional
+	HeldFor string `json:"heldFor,omitempty"`
 }
 
 // ColdReason says why a canary is cold.

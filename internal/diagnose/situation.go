@@ -142,9 +142,10 @@ func (s *Situation) limits(wr *v1alpha1.WeightedRollout, now time.Time) {
 			s.number("windows", "open until %s (%s)", until.UTC().Format(time.RFC3339), schedule)
 		}
 	}
-	deadline, err := wr.Spec.ProgressDeadline.Parse()
+	text := cmp.Or(wr.Spec.ProgressDeadline, v1alpha1.DefaultProgressDeadline)
+	deadline, err := text.Parse()
 	p := wr.Status.Progress
-	if p == nil || wr.Spec.ProgressDeadline == "" || err != nil {
+	if p == nil || err != nil || wr.Spec.ProgressDeadline == "" && p.WaitingSince == nil && p.WaitedFor == "" {
 		return
 	}
 	waited, err := time.ParseDuration(cmp.Or(p.WaitedFor, "0s"))
@@ -156,7 +157,7 @@ func (s *Situation) limits(wr *v1alpha1.WeightedRollout, now time.Time) {
 		waited += now.Sub(p.WaitingSince.Time)
 		state = "runs"
 	}
-	s.number("deadline", "%s of %s left; it %s", max(deadline-waited, 0).Round(time.Second), wr.Spec.ProgressDeadline, state)
+	s.number("deadline", "%s of %s left; it %s", max(deadline-waited, 0).Round(time.Second), text, state)
 }
 
 // ago says how long something has been.

@@ -100,6 +100,13 @@ func TestSituate(t *testing.T) {
 			wr.Spec.ProgressDeadline = "1h"
 			wr.Status.Progress = &v1alpha1.ProgressStatus{WaitedFor: "90m"}
 		}), with(Number{"deadline", "0s of 1h left; it stands still"})},
+		"degraded": {soaking(func(wr *v1alpha1.WeightedRollout) {
+			wr.Status.Progress = &v1alpha1.ProgressStatus{WaitingSince: micro(-45 * time.Minute)}
+		}), with(Number{"deadline", "3h15m0s of 4h left; it runs"})},
+		"never degraded": {soaking(func(wr *v1alpha1.WeightedRollout) {
+			highest := v1alpha1.Percent("5")
+			wr.Status.Progress = &v1alpha1.ProgressStatus{Highest: &highest}
+		}), with()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, Situate(c.wr, noon)); diff != "" {

@@ -127,7 +127,7 @@ func (in *Input) besides(w *Window, m measurement) (beside, *Problem) {
 		return beside{}, problem(v1alpha1.ReasonAwaitingWindow, "the counts of stable reach back to before the share was confirmed")
 	}
 	s := c.measure(w, TrackStable)
-	if !s.readable {
+	if !s.readable && (!s.counted() || c.relative()) {
 		return beside{}, problem(s.missing.reason, s.missing.message)
 	}
 	b := beside{canary: m.counts, stable: s.counts}
@@ -135,6 +135,15 @@ func (in *Input) besides(w *Window, m measurement) (beside, *Problem) {
 		b.limit, b.beyond = c.beyond(w)
 	}
 	return b, nil
+}
+
+// Never is a time that does not come.
+func Never() time.Time { return time.Unix(1<<40, 0) }
+
+// compares says whether a window is part of the comparison, as one that begins before the
+// canary has had the time of its warm-up is not.
+func (in *Input) compares(w *Window) bool {
+	return in.compared() && !w.Start.Before(in.ComparedFrom)
 }
 
 // compared says whether the two tracks are compared: while the canary is under test
@@ -191,41 +200,50 @@ func matters(limit float64) float64 { return min(negligible*limit, maxNegligible
 func (c Config) proven(k Comparison) bool { return c.wealth(k)*c.doubt() >= 1 }
 
 // worse says that the canary is proven to be worse than stable, if it is, and if that
-// is seen at the present share. The counts are those at this share. Together the two
-// comparisons are the proof; each that has grown can be what is told.
-func (c Config) worse(k Comparison, here beside) finding {
+// is seen at the present share. The counts are those that were compared at this share,
+// since what the text says. Together the two comparisons are the proof; each that has
+// grown can be what is told.
+func (c Config) worse(k Comparison, here beside, since string) finding {
 	if !c.proven(k) {
 		return finding{}
 	}
 	f := finding{}
 	if c.ErrorRate != nil && k.Errors.Wealth() > 1 {
-		f = c.worseErrors(here.errors())
+		f = c.worseErrors(here.errors(), since)
 	}
 	if f.outcome == passed && c.Latency != nil && k.Slow.Wealth() > 1 {
-		f = c.worseTimes(here)
+		f = c.worseTimes(here, since)
 	}
 	return f
 }
 
-func (c Config) worseErrors(errors pair) finding {
+// comparedSince says since when the counts at the present share are compared.
+func (in *Input) comparedSince() string {
+	if in.ComparedFrom.After(in.ConfirmedAt) {
+		return "since the comparison with stable began"
+	}
+	return "since the share was confirmed"
+}
+
+func (c Config) worseErrors(errors pair, since string) finding {
 	margin := c.ErrorRate.MaxAboveStable
 	if margin > 0 && !errors.above(margin) || margin == 0 && !c.provenAbove(errors, matters(c.ErrorRate.Max)) {
 		return finding{}
 	}
-	return c.isWorse(CheckErrorRate, "failed", errors)
+	return c.isWorse(CheckErrorRate, "failed "+since, errors)
 }
 
-func (c Config) worseTimes(here beside) finding {
+func (c Config) worseTimes(here beside, since string) finding {
 	within := c.Latency.MaxRatio > 0 && here.limit > 0 && !(here.beyond > c.Latency.maxSlow()*here.canary.timed)
 	if within || !c.provenAbove(here.slow(), matters(c.Latency.maxSlow())) {
 		return finding{} // the spec has said how much slower is still acceptable
 	}
-	return c.isWorse(CheckLatency, "took longer than "+seconds(c.Latency.Max.Seconds()), here.slow())
+	return c.isWorse(CheckLatency, "took longer than "+seconds(c.Latency.Max.Seconds())+" "+since, here.slow())
 }
 
 // proofWaits says what keeps a proof from being acted upon, if there is one.
 func (c Config) proofWaits(k Comparison, here beside) string {
-	if !c.proven(k) || c.worse(k, here).outcome == breached {
+	if !c.proven(k) || c.worse(k, here, "").outcome == breached {
 		return ""
 	}
 	bad := math.Max(here.canary.errors, here.canary.slow)
@@ -237,7 +255,7 @@ func (c Config) proofWaits(k Comparison, here beside) string {
 
 func (c Config) isWorse(check, what string, b pair) finding {
 	return finding{outcome: breached, check: check, reason: v1alpha1.ReasonWorseThanStable,
-		message: fmt.Sprintf("%s of %s requests %s since the share was confirmed (%s), and %s of %s of stable's (%s): the canary is worse than stable, with %s%% confidence over the whole attempt",
+		message: fmt.Sprintf("%s of %s requests %s (%s), and %s of %s of stable's (%s): the canary is worse than stable, with %s%% confidence over the whole attempt",
 			about(b.Canary.Bad), about(b.Canary.Total), what, rate(b.Canary.Bad, b.Canary.Total),
 			about(b.Stable.Bad), about(b.Stable.Total), rate(b.Stable.Bad, b.Stable.Total), number(c.confidence()*100))}
 }
@@ -272,11 +290,11 @@ func (c Config) unproven(p compare.NotWorse, what string, margin float64) (messa
 
 // pastWith adds a window that is not kept any more to the past, if it is evidence.
 func (in *Input) pastWith(p Past, w *Window) Past {
-	if !in.compared() || in.Cold || w.Start.Before(in.ConfirmedAt.Add(in.Config.SampleDelay)) || !in.within(w) {
+	if !in.compares(w) || w.Start.Before(in.ConfirmedAt.Add(in.Config.SampleDelay)) || !in.within(w) {
 		return p
 	}
 	m := in.Config.measure(w, in.Subject)
-	if !m.readable {
+	if !m.counted() {
 		return p
 	}
 	both, wanting := in.besides(w, m)

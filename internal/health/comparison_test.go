@@ -54,7 +54,7 @@ func TestWorseThanStable(t *testing.T) {
 		"with all traffic":    {input(wide, windows(5, 40, tracks(1000, 10, 5, 100, 9, 0.5))), healthy, "", ""},
 		"while it is cold": {func() Input {
 			in := opposed(wide, windows(5, 40, tracks(1000, 10, 5, 100, 9, 0.5)))
-			in.Cold = true
+			in.ComparedFrom = Never()
 			return in
 		}(), healthy, "", ""},
 		"stable is under test": {func() Input {
@@ -157,11 +157,11 @@ func TestWhatIsNotCompared(t *testing.T) {
 	c := errorsOnly()
 	ws := windows(5, 60, tracks(1000, 10, 0, 100, 9, 0))
 	cold := opposed(c, ws)
-	cold.Cold = true
+	cold.ComparedFrom = ws[len(ws)-1].End
 	if v := Evaluate(cold); v.Compared != (Comparison{}) {
 		t.Errorf("of a cold canary: %+v", v.Compared)
 	}
-	r := Share{Config: c, Subject: TrackCanary, Cold: true, ConfirmedAt: epoch}.Record()
+	r := Share{Config: c, Subject: TrackCanary, ComparedFrom: ws[len(ws)-1].End, ConfirmedAt: epoch}.Record()
 	for i := range ws {
 		r.Add(ws[i:i+1], ws[i].End)
 	}
@@ -395,4 +395,56 @@ func TestPropertyComparisonOpensNoGate(t *testing.T) {
 			t.Fatalf("compared %+v\nalone %+v", v, alone)
 		}
 	})
+}
+
+// TestComparedFrom: what a cold canary did before its time was over has no part in the
+// comparison, and not in what it has come to at this share; what it did then has.
+func TestComparedFrom(t *testing.T) {
+	c := errorsOnly()
+	c.ErrorRate = &ErrorRate{Max: 0.5}
+	middle := epoch.Add(10 * time.Minute)
+	cold, warm := windows(5, 40, tracks(1000, 1, 0, 100, 20, 0)), windows(41, 120, tracks(1000, 1, 0, 100, 4, 0))
+	in := opposed(c, concat(cold, warm))
+	in.ComparedFrom = middle
+	v := Evaluate(in)
+	if v.Reason != v1alpha1.ReasonWorseThanStable || !strings.Contains(v.Message, "requests failed since the comparison with stable began (4%)") {
+		t.Errorf("got %+v", v)
+	}
+	late := opposed(c, warm[3:])
+	late.ComparedFrom = middle
+	if want := Evaluate(late).Compared; v.Compared != want {
+		t.Errorf("compared %+v, and of the later windows alone %+v", v.Compared, want)
+	}
+	in.Windows = concat(cold, warm[:3])
+	if v := Evaluate(in); v.State == unhealthy || v.Compared != (Comparison{}) {
+		t.Errorf("before its time is over: %+v", v)
+	}
+	// What earlier shares have proven is not acted upon while it is cold again.
+	in.Past = c.Begin(Evaluate(late).Compared)
+	if v := Evaluate(in); v.State == unhealthy {
+		t.Errorf("cold again: %+v", v)
+	}
+	r := Share{Config: c, Subject: TrackCanary, ConfirmedAt: epoch, ComparedFrom: middle}.Record()
+	for _, w := range concat(cold, warm) {
+		r.Add([]Window{w}, w.End)
+	}
+	if got := Evaluate(r.Input(warm[len(warm)-1].End)); got.Compared != v.Compared || got.Reason != v.Reason {
+		t.Errorf("recorded %+v, and at once %+v", got, v)
+	}
+}
+
+// TestWorseWithoutResponseTimes: response times that cannot be read hold the canary, and
+// do not hide that it fails more than stable does.
+func TestWorseWithoutResponseTimes(t *testing.T) {
+	c := both()
+	c.Checks, c.ErrorRate = nil, &ErrorRate{Max: 0.5}
+	untimed := func(w *Window) { w.Stable.Buckets, w.Canary.Buckets = nil, nil }
+	in := opposed(c, windows(5, 80, tracks(1000, 1, 0, 100, 9, 0), untimed))
+	if v := Evaluate(in); v.Reason != v1alpha1.ReasonWorseThanStable || v.Check != CheckErrorRate {
+		t.Errorf("got %+v", v)
+	}
+	in = opposed(c, windows(5, 80, tracks(1000, 1, 0, 100, 0, 0), untimed))
+	if v := Evaluate(in); v.State != v1alpha1.VerdictUnknown || v.StageReady || v.RampReady {
+		t.Errorf("of a good one: %+v", v)
+	}
 }

@@ -65,6 +65,10 @@ type measurement struct {
 	quantile float64 // seconds: the response time at the percentile; 0: not known
 }
 
+// counted says that the requests and the failed ones among them are known, though the
+// response times need not be: what they say counts all the same.
+func (m measurement) counted() bool { return m.readable || m.missing.check == CheckLatency }
+
 // measure reads the counts of the subject.
 func (c Config) measure(w *Window, subject Track) measurement {
 	if c.Preset == "" {
@@ -196,7 +200,7 @@ func (c Config) judge(w *Window, m measurement, sum func() tally) finding {
 		f = f.worse(m.missing)
 	}
 	// Counts that are known are judged even where the response times are not.
-	if c.Preset != "" && c.ErrorRate != nil && (m.readable || m.missing.check == CheckLatency) {
+	if c.Preset != "" && c.ErrorRate != nil && m.counted() {
 		f = f.worse(c.judgeErrorRate(m.counts, sum))
 	}
 	if c.Latency != nil && m.readable {

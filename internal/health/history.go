@@ -19,6 +19,7 @@ type history struct {
 
 	past          Past     // with the disjoint windows up to the latest
 	both          beside   // of the disjoint windows in which both tracks could be told
+	here          beside   // of those among them that are part of the comparison
 	stableProblem *Problem // why stable cannot be told in the latest window
 	worse         finding  // the canary is proven to be worse
 }
@@ -40,6 +41,7 @@ type disjoint struct {
 	start, end time.Time
 	counts     tally
 	both       beside
+	compared   bool
 }
 
 // review walks through the windows once, in order of time.
@@ -57,8 +59,8 @@ func (in *Input) reviewing(windows []Window, told func(*Window, finding)) histor
 	if r.latest != nil {
 		r.total(r.grid)
 	}
-	if in.compared() && !in.Cold {
-		r.worse = in.Config.worse(r.past.Comparison, r.both)
+	if in.compared() {
+		r.worse = in.Config.worse(r.past.Comparison, r.here, in.comparedSince())
 	}
 	return r.history
 }
@@ -78,9 +80,10 @@ func (r *reviewer) look(w *Window) {
 	m := c.measure(w, r.in.Subject)
 	onGrid := c.onGrid(w.End)
 	both, opposed := r.beside(w, m, onGrid)
-	if onGrid && m.readable && c.Preset != "" {
-		r.grid = append(r.grid, disjoint{w.Start, w.End, m.counts, both})
-		if opposed && !r.in.Cold {
+	if onGrid && m.counted() && c.Preset != "" {
+		compared := opposed && r.in.compares(w)
+		r.grid = append(r.grid, disjoint{w.Start, w.End, m.counts, both, compared})
+		if compared {
 			r.past = c.fold(r.past, both, w.End)
 		}
 	}
@@ -124,7 +127,7 @@ func (r *reviewer) took(w *Window, m measurement, f finding) {
 // beside reads both tracks of a window, where that is of any use.
 func (r *reviewer) beside(w *Window, m measurement, onGrid bool) (both beside, ok bool) {
 	r.stableProblem = nil
-	if !m.readable || !r.in.compared() || !onGrid && !r.in.Config.relative() {
+	if !m.counted() || !r.in.compared() || !onGrid && !r.in.Config.relative() {
 		return beside{}, false
 	}
 	both, r.stableProblem = r.in.besides(w, m)
@@ -141,6 +144,9 @@ func (h *history) total(grid []disjoint) {
 			h.from = d.start
 		}
 		h.full, h.to, h.sum, h.both = true, d.end, h.sum.add(d.counts), h.both.add(d.both)
+		if d.compared {
+			h.here = h.here.add(d.both)
+		}
 	}
 }
 

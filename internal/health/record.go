@@ -39,8 +39,8 @@ type Share struct {
 	Subject Track
 	// Unopposed says that it has all traffic.
 	Unopposed bool
-	// Cold says that it is being warmed up, so that it is not compared.
-	Cold bool
+	// ComparedFrom is when its comparison with stable begins; Never: it does not.
+	ComparedFrom time.Time
 	// ConfirmedAt is when the gateway confirmed the share; zero: it has not yet.
 	ConfirmedAt time.Time
 	// CanaryShare is what the weights give the canary, to compare the traffic with.
@@ -52,7 +52,7 @@ type Share struct {
 // Record returns an empty record of the share. Of one that is not confirmed nothing is
 // ever due.
 func (s Share) Record() Record {
-	in := Input{Config: s.Config, Subject: s.Subject, Unopposed: s.Unopposed, Cold: s.Cold, ConfirmedAt: s.ConfirmedAt, CanaryShare: s.CanaryShare}
+	in := Input{Config: s.Config, Subject: s.Subject, Unopposed: s.Unopposed, ComparedFrom: s.ComparedFrom, ConfirmedAt: s.ConfirmedAt, CanaryShare: s.CanaryShare}
 	return Record{config: s.Config, confirmedAt: s.ConfirmedAt, input: in, past: s.Config.Begin(s.Compared)}
 }
 

@@ -114,7 +114,7 @@ func ReportOn(in Input) Report {
 		}
 		check, _, _ := in.Config.notProven(h.past)
 		r.Comparison.NotWorse = in.Config.NotWorse && check == ""
-		r.Comparison.Waits = in.Config.proofWaits(h.past.Comparison, h.both)
+		r.Comparison.Waits = in.Config.proofWaits(h.past.Comparison, h.here)
 	}
 	in.estimate(&r, h)
 	return r

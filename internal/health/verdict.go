@@ -28,9 +28,10 @@ type Input struct {
 	// Unopposed says that the subject has all traffic, so that there is nothing to
 	// compare it with.
 	Unopposed bool
-	// Cold says that the canary is being warmed up. It is not compared then: that it is
-	// slower for a while is what the warm-up is for. Its limits hold.
-	Cold bool
+	// ComparedFrom is when the canary's comparison with stable begins; Never: it does not.
+	// Windows that begin before it are not compared: that a cold canary is slower for a
+	// while is what the warm-up is for. Its limits hold.
+	ComparedFrom time.Time
 	// CanaryShare is what the weights give the canary, to compare the traffic with.
 	CanaryShare weights.Share
 	// Past is what earlier windows have shown: those of earlier shares of the attempt,

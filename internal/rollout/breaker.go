@@ -35,6 +35,10 @@ func (d *draft) tripBreaker(message string) {
 	d.setShare(weights.ShareNone)
 	d.status.Breaker = &v1alpha1.BreakerStatus{Trips: d.trips() + 1, OpenedAt: micro(d.now), Message: clip(message)}
 	d.status.Warmup = &v1alpha1.WarmupStatus{Reason: v1alpha1.ColdBreak}
+	if d.obs.Verdict.Reason == v1alpha1.ReasonWorseThanStable {
+		// Found by the comparison, it has no time again in which it is not compared.
+		d.status.Warmup.HeldFor = d.plan.warmupSoak.String()
+	}
 	// What is tried again is compared again, from the start.
 	d.status.Pause, d.status.Comparison = nil, nil
 	d.withdraw()

@@ -16,10 +16,17 @@ func overdue(d *draft) bool {
 	if p == nil || p.WaitingSince == nil || d.planErr != nil || d.plan.deadline <= 0 || !d.known || d.status.Outcome != v1alpha1.OutcomeInProgress {
 		return false
 	}
+	if d.held() || d.plan.degradedOnly && !d.degradedNow() {
+		return false // since it was recorded
+	}
 	at := p.WaitingSince.Add(d.plan.deadline - waited(p))
 	if d.now.Before(at) {
 		d.wakeAt(at)
 		return false
+	}
+	if d.plan.degradedOnly {
+		d.rollBack(v1alpha1.ReasonProgressDeadlineExceeded, fmt.Sprintf("degraded for %s without coming further (the default of spec.progressDeadline): %s", d.plan.deadlineText, d.badNews()))
+		return true
 	}
 	what := "it waited"
 	if c := meta.FindStatusCondition(d.status.Conditions, v1alpha1.ConditionReady); c != nil {
@@ -52,15 +59,16 @@ func (d *draft) keepProgress() {
 		s.Progress = nil
 		return
 	}
+	counts := d.counts()
 	if p := s.Progress; p == nil || d.share > highest(p) {
-		if p == nil && !d.waiting() && d.share == 0 {
+		if p == nil && !counts && d.share == 0 {
 			return
 		}
 		reached := percent(d.share)
 		s.Progress = &v1alpha1.ProgressStatus{Highest: &reached}
 	}
 	switch {
-	case !d.waiting():
+	case !counts:
 		d.stopWaiting()
 	case s.Progress.WaitingSince == nil:
 		s.Progress.WaitingSince = micro(d.now)
@@ -91,10 +99,27 @@ func (d *draft) stopWaiting() {
 	p.WaitingSince = nil
 }
 
+// counts reports whether the deadline runs: of the default, only while the canary is
+// degraded. That a window is awaited, since the share or the controller is new, changes
+// nothing about it.
+func (d *draft) counts() bool {
+	p := d.status.Progress
+	switch {
+	case !d.plan.degradedOnly:
+		return d.waiting()
+	case d.obs.Verdict.Reason == v1alpha1.ReasonAwaitingWindow && d.share > 0 && !d.held():
+		return p != nil && p.WaitingSince != nil
+	}
+	return d.waiting() && d.degradedNow()
+}
+
+// held reports whether a person, or onUnhealthy.action Pause, holds the rollout.
+func (d *draft) held() bool { return d.obs.Spec.Paused || d.status.Pause != nil }
+
 // waiting tells whether the rollout waits for what should come by itself, or for a
 // mistake to be mended.
 func (d *draft) waiting() bool {
-	if d.obs.Spec.Paused || d.status.Pause != nil {
+	if d.held() {
 		return false
 	}
 	switch d.reason {

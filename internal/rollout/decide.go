@@ -104,6 +104,7 @@ func (d *draft) confirm() {
 	}
 	at := micro(d.now)
 	d.status.Share.ConfirmedAt = at
+	d.holdBegins()
 	d.noteWarmPods()
 	p := percent(d.share)
 	for i, r := range d.obs.Routes {

@@ -32,7 +32,7 @@ func TestScaledBack(t *testing.T) {
 			before := len(w.journal.shares("web"))
 			w.feel("canary", poor)
 			w.score = tc.score
-			w.runFor(6 * time.Hour)
+			w.runFor(3 * time.Hour)
 			if got := strings.Join(w.journal.shares("web")[before:], " "); got != tc.want {
 				t.Errorf("shares %q, want %q", got, tc.want)
 			}
@@ -50,7 +50,7 @@ func TestSmallStageIsNotScaledBack(t *testing.T) {
 	w := newWorld(t, defaultSpec())
 	w.feel("canary", poor)
 	w.score = 0.2
-	w.runFor(10 * time.Hour)
+	w.runFor(3 * time.Hour)
 	w.expect(v1alpha1.OutcomeInProgress, v1alpha1.ReasonDegraded, "99/1")
 }
 
@@ -89,7 +89,7 @@ func TestDegradedHoldsWhileItRamps(t *testing.T) {
 	w := newWorld(t, coldSpec())
 	w.until(24*time.Hour, "it is on the way to 50 percent", w.atShare("24"))
 	w.feel("canary", poor)
-	w.runFor(6 * time.Hour)
+	w.runFor(3 * time.Hour)
 	w.expect(v1alpha1.OutcomeInProgress, v1alpha1.ReasonDegraded, "76/24")
 }
 
@@ -135,7 +135,7 @@ func TestNoSoakBeforeTheConfirmation(t *testing.T) {
 	w.runFor(30 * time.Second)
 	w.gateway.silent = true
 	w.feel("canary", degraded)
-	w.runFor(6 * time.Hour)
+	w.runFor(3 * time.Hour)
 	w.gateway.silent = false
 	w.feel("canary", good)
 	w.until(time.Hour, "it soaks at 1 percent", w.atShare("1"))

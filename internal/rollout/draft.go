@@ -99,6 +99,9 @@ func (d *draft) notInTheFuture() {
 	if s.Progress != nil {
 		times = append(times, s.Progress.WaitingSince)
 	}
+	if s.Warmup != nil {
+		times = append(times, s.Warmup.HeldSince)
+	}
 	if s.Contention != nil {
 		times = append(times, s.Contention.At)
 	}
@@ -160,6 +163,9 @@ func (d *draft) forceShare(s weights.Share) {
 	p := percent(s)
 	d.status.Share.Desired = &p
 	d.status.Share.ChangedAt = micro(d.now)
+	if s == weights.ShareNone {
+		d.holdEnds()
+	}
 	d.unconfirm()
 }
 

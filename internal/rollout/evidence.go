@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
@@ -63,11 +64,43 @@ func Unopposed(status *v1alpha1.WeightedRolloutStatus) bool {
 	return status.Share.Desired != nil && *status.Share.Desired == everything
 }
 
-// Cold says that the track under test is being warmed up, or that its share is not
-// confirmed yet: it is not compared with stable then. In a window in which the share
-// changes the two tracks have not had the same times.
-func Cold(status *v1alpha1.WeightedRolloutStatus) bool {
-	return (status.Warmup != nil || status.Share.ConfirmedAt == nil) && Subject(status) == health.TrackCanary
+// unconfirmedFor is how long a share that no gateway confirms is not compared: as long as a
+// cold canary by default.
+const unconfirmedFor = 10 * time.Minute
+
+// ComparedFrom is when the comparison of the canary with stable begins, for the present
+// share. A cold canary is excused from it until it has had its traffic for
+// ramp.warmup.soak, and no longer, whatever holds the warm-up. A share that is not
+// confirmed is not compared at first: in a window in which it changes the two tracks have
+// not had the same times. But a gateway that never confirms it is no excuse either.
+func ComparedFrom(spec *v1alpha1.WeightedRolloutSpec, status *v1alpha1.WeightedRolloutStatus) time.Time {
+	w, at := status.Warmup, status.Share.ConfirmedAt
+	switch {
+	case Subject(status) != health.TrackCanary:
+		return time.Time{}
+	case at == nil && status.Share.ChangedAt == nil:
+		return health.Never()
+	case at == nil:
+		return status.Share.ChangedAt.Add(unconfirmedFor)
+	case w == nil:
+		return time.Time{}
+	case w.HeldSince != nil:
+		at = w.HeldSince
+	}
+	soak, err := cmp.Or(spec.Ramp.Warmup.Soak, defaultWarmupSoak).Parse()
+	if err != nil {
+		soak = 0 // the spec is invalid: nothing excuses
+	}
+	return at.Add(max(soak-held(w), 0))
+}
+
+// held is how long a cold canary had its traffic before the warm-up was interrupted.
+func held(w *v1alpha1.WarmupStatus) time.Duration {
+	before, err := time.ParseDuration(w.HeldFor)
+	if err != nil || before < 0 {
+		return 0
+	}
+	return before
 }
 
 // Compared is what the earlier shares of the attempt have shown of the canary beside

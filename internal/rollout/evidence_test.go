@@ -19,10 +19,11 @@ const (
 	degraded mood = "degraded" // above a limit, but never for long enough
 	poor     mood = "poor"     // above a target, for long enough to scale back
 	rising   mood = "rising"   // no limit is exceeded, but one soon will be
+	worse    mood = "worse"    // above a target, and worse than stable, which the comparison proves
 	bad      mood = "bad"
 )
 
-var moods = []mood{good, quiet, blind, degraded, poor, rising, bad}
+var moods = []mood{good, quiet, blind, degraded, poor, rising, worse, bad}
 
 // evidence is how a track does, and since when.
 type evidence struct {
@@ -92,7 +93,19 @@ func measuredFrom(s *v1alpha1.WeightedRolloutStatus) time.Time {
 func (w *world) verdict() health.Verdict {
 	v := w.judged()
 	v.Traffic = w.traffic(v)
+	if w.comparedFor() >= w.windows.ramp {
+		v.Compared.Through = w.at
+	}
 	return v
+}
+
+// comparedFor is how long the evidence is that the canary is compared with stable by.
+func (w *world) comparedFor() time.Duration {
+	_, length, ok := w.subject()
+	if !ok || rollout.Subject(w.status()) != health.TrackCanary || rollout.Unopposed(w.status()) {
+		return 0
+	}
+	return min(length, w.clock().Sub(rollout.ComparedFrom(&w.object.spec, w.status())))
 }
 
 func (w *world) judged() health.Verdict {
@@ -119,7 +132,12 @@ func (w *world) judged() health.Verdict {
 			v.State = v1alpha1.VerdictUnhealthy
 		}
 		return v
-	case poor:
+	case poor, worse:
+		if e.mood == worse && w.comparedFor() >= w.windows.unhealthy {
+			v := health.Verdict{State: v1alpha1.VerdictUnhealthy, Reason: v1alpha1.ReasonWorseThanStable, Check: "error-rate", Message: fmt.Sprintf("%d of %d requests failed", requests/33, requests)}
+			v.RampWait, v.StageWait = "another attempt", "another attempt"
+			return v
+		}
 		return health.Verdict{
 			State: v1alpha1.VerdictDegraded, Reason: v1alpha1.ReasonAboveTarget, Check: "latency", Score: w.score, ScaleBack: length >= w.windows.unhealthy,
 			Message: fmt.Sprintf("%d requests were slow", requests), RampWait: "the target", StageWait: "the target",
@@ -154,5 +172,9 @@ func (w *world) nextSignal() []time.Time {
 		return nil
 	}
 	begin := w.at.Add(-length)
-	return []time.Time{begin.Add(w.windows.ramp), begin.Add(w.windows.stage), begin.Add(w.windows.unhealthy), begin.Add(w.windows.steady)}
+	times := []time.Time{begin.Add(w.windows.ramp), begin.Add(w.windows.stage), begin.Add(w.windows.unhealthy), begin.Add(w.windows.steady)}
+	if from := rollout.ComparedFrom(&w.object.spec, w.status()); from.After(w.clock().Add(-w.windows.unhealthy)) && from.Before(health.Never()) {
+		times = append(times, from.Add(w.windows.unhealthy-w.skew))
+	}
+	return times
 }

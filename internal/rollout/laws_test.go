@@ -40,6 +40,7 @@ type laws struct {
 	updated  string
 	patience patience
 	earned   earned
+	excuse   excuse
 	passes   int
 }
 
@@ -221,6 +222,7 @@ func (l *laws) decision(w *world, obs rollout.Observation, d rollout.Decision) {
 		unknownHolds, onlyToReady, conflictWritesNothing, conflictHolds, observeWritesNothing, deletionSafe, kstatus, boundedStatus,
 		raiseInWindow, scaledForNeed, givenBackWhenIdle, stableUpdatedWhenProved, loweredForAReason, contentionHolds, l.raiseWithReplicas,
 		func(s seen) string { return l.deadlineKept(w, s) }, l.raisedFromEarned, wholeTransition, orderTookEffect,
+		func(s seen) string { return l.excuseBounded(w, s) },
 	} {
 		if broken := check(s); broken != "" {
 			w.tb.Fatalf("%s: %s\nfrom: %s\n  to: %s\ndoing: writes %s, events %v\n%s", offset(w.at), broken, brief(s.was), brief(s.is), d.Writes, d.Events, strings.Join(w.journal.lines, "\n"))

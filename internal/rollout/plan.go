@@ -25,9 +25,11 @@ type plan struct {
 	noDataText    string
 	// windows are the times of the week in which the share may be raised.
 	windows window.Schedule
-	// deadline is how long the rollout may wait; 0 is for ever.
+	// deadline is how long the rollout may wait; degradedOnly, by default, that only the
+	// time counts for which the canary is degraded.
 	deadline     time.Duration
 	deadlineText string
+	degradedOnly bool
 }
 
 // breaker is what onUnhealthy.action Break means in numbers.
@@ -99,7 +101,8 @@ func (p *plan) readRamp(spec *v1alpha1.WeightedRolloutSpec) (err error) {
 		timeout = cmp.Or(spec.Health.NoDataTimeout, defaultNoData)
 	}
 	p.noDataText = string(timeout)
-	p.deadlineText = string(spec.ProgressDeadline)
+	deadline := cmp.Or(spec.ProgressDeadline, v1alpha1.DefaultProgressDeadline)
+	p.deadlineText, p.degradedOnly = string(deadline), spec.ProgressDeadline == ""
 	if p.windows, err = window.Parse(spec.Plan.Windows); err != nil {
 		return err
 	}
@@ -113,7 +116,7 @@ func (p *plan) readRamp(spec *v1alpha1.WeightedRolloutSpec) (err error) {
 		{"spec.onUnhealthy.for", spec.OnUnhealthy.For, &p.unhealthyFor},
 		{"spec.onUnhealthy.cooldown", cooldown, &p.breaker.cooldown},
 		{"spec.health.noDataTimeout", timeout, &p.noDataTimeout},
-		{"spec.progressDeadline", cmp.Or(spec.ProgressDeadline, "0s"), &p.deadline},
+		{"spec.progressDeadline", deadline, &p.deadline},
 	} {
 		if *field.into, err = field.text.Parse(); err != nil {
 			return fmt.Errorf("%s: %w", field.name, err)

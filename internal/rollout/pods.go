@@ -35,7 +35,7 @@ func podsReplaced(d *draft) bool {
 	d.status.Share.ChangedAt = micro(d.now)
 	d.unconfirm()
 	d.moved = true
-	d.status.Warmup = &v1alpha1.WarmupStatus{Reason: v1alpha1.ColdPodsReplaced}
+	d.goCold(v1alpha1.ColdPodsReplaced)
 	d.status.WarmPods, d.status.WarmPodsDueAt = warmPods(d.obs.CanaryPods), nil
 	d.writes = WriteAll
 	d.event(true, v1alpha1.ReasonPodsReplaced, "every pod of the canary was replaced, so that it is cold: its share goes from %s to %s percent", percent(from), percent(d.share))

@@ -70,7 +70,7 @@ func trackUnready(d *draft) bool {
 			if d.status.Outcome == v1alpha1.OutcomePromoted && d.planErr == nil {
 				d.reopen()
 			}
-			d.status.Warmup = &v1alpha1.WarmupStatus{Reason: v1alpha1.ColdNotReady}
+			d.goCold(v1alpha1.ColdNotReady)
 			d.event(true, v1alpha1.ReasonCanaryNotReady, "the canary Service %q has no ready endpoint: its share goes from %s to 0 percent", d.canaryService(), percent(from))
 			d.waitForRoutes()
 		}
@@ -123,14 +123,20 @@ func unhealthy(d *draft) bool {
 	if d.obs.Verdict.State != v1alpha1.VerdictUnhealthy || d.judged == 0 || !d.open() {
 		return false
 	}
-	message := d.obs.Verdict.Message
-	if check := d.obs.Verdict.Check; check != "" && !strings.Contains(message, check) {
-		message = check + ": " + message
-	}
+	message := d.badNews()
 	if d.returning() {
 		return d.unhealthyStable(message)
 	}
 	return d.unhealthyCanary(message)
+}
+
+// badNews says what is bad about the track under test, and names the check.
+func (d *draft) badNews() string {
+	message := d.obs.Verdict.Message
+	if check := d.obs.Verdict.Check; check != "" && !strings.Contains(message, check) {
+		return check + ": " + message
+	}
+	return message
 }
 
 // unhealthyCanary does what onUnhealthy.action says.

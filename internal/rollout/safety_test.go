@@ -53,7 +53,11 @@ func TestUnknownHolds(t *testing.T) {
 		t.Run(string(m), func(t *testing.T) {
 			w := newWorld(t, smallSpec())
 			w.feel("canary", m)
-			w.runFor(100 * time.Hour)
+			hold := 100 * time.Hour
+			if m == degraded {
+				hold = 3 * time.Hour // by default it is rolled back after four
+			}
+			w.runFor(hold)
 			w.expect(v1alpha1.OutcomeInProgress, reason, "90/10")
 			w.feel("canary", good)
 			w.until(24*time.Hour, "the revision is promoted", w.reason(v1alpha1.ReasonPromoted))

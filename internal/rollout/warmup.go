@@ -38,6 +38,45 @@ func (d *draft) pace(present weights.Share) time.Duration {
 	return d.plan.interval
 }
 
+// goCold says why the canary is cold now. It begins a warm-up, with time that is not
+// compared with stable; but one that was interrupted has only what is left of its time,
+// and a canary that was not compared since its last one has none: otherwise one whose pods
+// are replaced again and again would never be compared.
+func (d *draft) goCold(reason v1alpha1.ColdReason) {
+	w := &v1alpha1.WarmupStatus{Reason: reason}
+	switch was := d.status.Warmup; {
+	case was != nil:
+		w.HeldSince, w.HeldFor = was.HeldSince, was.HeldFor
+	case !d.comparedLately():
+		w.HeldFor = d.plan.warmupSoak.String()
+	}
+	d.status.Warmup = w
+}
+
+// comparedLately reports whether the canary was compared with stable after the warm-up that
+// it may have had last, or whether it had all traffic, so that it could not be.
+func (d *draft) comparedLately() bool {
+	through := Compared(&d.status).Through
+	if k := d.obs.Verdict.Compared.Through; k.After(through) {
+		through = k
+	}
+	return d.judged == weights.ShareAll || through.After(d.now.Add(-d.plan.warmupSoak))
+}
+
+// holdBegins and holdEnds keep account of how long a cold canary has had its traffic.
+func (d *draft) holdBegins() {
+	if w := d.status.Warmup; w != nil && w.HeldSince == nil && d.share > 0 && !d.returning() {
+		w.HeldSince = micro(d.now)
+	}
+}
+
+func (d *draft) holdEnds() {
+	if w := d.status.Warmup; w != nil && w.HeldSince != nil {
+		w.HeldFor = (held(w) + max(d.now.Sub(w.HeldSince.Time), 0)).Truncate(time.Second).String()
+		w.HeldSince = nil
+	}
+}
+
 // warmedTo keeps the record of a cold canary that is raised. A first share that is
 // the stage's whole weight needs none: the stage's soak watches it. Nor is there one
 // where the spec asks for the whole at once, and the ramp alone makes it less.

@@ -1,6 +1,7 @@
 package rollout_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -8,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/health"
 	"github.com/weightedrollout/weightedrollout/internal/rollout"
 	"github.com/weightedrollout/weightedrollout/internal/weights"
 )
@@ -222,6 +224,9 @@ type patience struct {
 	// counts is true if the deadline was valid at the last decision, and held if a person
 	// held the rollout then.
 	counts, held bool
+	// byDefault is true if there is no deadline in the spec: then only the time counts for
+	// which the canary is degraded, or was when the present share began.
+	byDefault, degraded bool
 }
 
 // pass takes over the time since the last decision, and what is stored now.
@@ -230,6 +235,9 @@ func (p *patience) pass(w *world, s seen) {
 		*p = patience{attempt: s.was.Attempt, highest: s.had, at: w.at}
 	}
 	waits := waiting(s.was) && !p.held
+	if p.byDefault {
+		waits = p.degraded
+	}
 	if waits && p.counts {
 		p.waited += w.at.Sub(p.at)
 	}
@@ -245,9 +253,17 @@ func (p *patience) pass(w *world, s seen) {
 func (l *laws) deadlineKept(w *world, s seen) string {
 	p := &l.patience
 	p.pass(w, s)
-	deadline, err := s.obs.Spec.ProgressDeadline.Parse()
-	p.counts = s.obs.Spec.ProgressDeadline != "" && err == nil && s.planned
+	text := cmp.Or(s.obs.Spec.ProgressDeadline, "4h")
+	deadline, err := text.Parse()
+	p.counts = err == nil && s.planned
 	p.held = s.obs.Spec.Paused || s.is.Pause != nil
+	p.byDefault = s.obs.Spec.ProgressDeadline == ""
+	switch v := s.obs.Verdict; {
+	case p.held || s.has == 0 || s.is.Attempt != s.was.Attempt:
+		p.degraded = false
+	case v.Reason != v1alpha1.ReasonAwaitingWindow:
+		p.degraded = v.State == v1alpha1.VerdictDegraded && waiting(s.is)
+	}
 	walking := s.was.Outcome == v1alpha1.OutcomeInProgress && s.is.Attempt == s.was.Attempt
 	overdue := walking && s.is.Outcome == v1alpha1.OutcomeRolledBack && s.is.OutcomeReason == v1alpha1.ReasonProgressDeadlineExceeded
 	excused := s.obs.Owner != "" || s.obs.Spec.Mode == v1alpha1.ModeObserve || s.obs.Deleting || !s.obs.StableReady || s.told(v1alpha1.ReasonBreakerOpen)
@@ -306,4 +322,33 @@ func (l *laws) intentFirst(w *world, d rollout.Decision) {
 	if want := d.Status.Share.Desired; want != nil && (stored == nil || *stored != *want) || w.status().Attempt != d.Status.Attempt || w.status().Outcome != d.Status.Outcome {
 		w.tb.Fatalf("%s: written before the intent:\nstored %s\nwanted %s", offset(w.at), encoded(w.status()), encoded(d.Status))
 	}
+}
+
+// excuse keeps account of since when the canary has its traffic, without a break in it.
+type excuse struct {
+	attempt int64
+	since   time.Time
+}
+
+// excuseBounded: a canary that is worse than stable is found so once it has had its
+// traffic for the time of a warm-up, and its present share for long enough to be seen,
+// whatever the warm-up waits for.
+func (l *laws) excuseBounded(w *world, s seen) string {
+	e := &l.excuse
+	if s.is.Attempt != e.attempt || s.is.Outcome != v1alpha1.OutcomeInProgress || s.has == 0 || s.told(v1alpha1.ReasonPodsReplaced) {
+		*e = excuse{attempt: s.is.Attempt}
+	}
+	confirmed := s.is.Share.ConfirmedAt
+	if confirmed != nil && s.has > 0 && e.since.IsZero() {
+		e.since = w.at
+	}
+	if e.since.IsZero() || confirmed == nil || !l.disturbed.IsZero() || !s.planned || s.has == weights.ShareAll || s.obs.Verdict.State == "" {
+		return ""
+	}
+	canary := w.evidence[health.TrackCanary]
+	from := slices.MaxFunc([]time.Time{e.since.Add(s.warmup.soak), confirmed.Time, canary.since}, time.Time.Compare)
+	if canary.mood == worse && w.at.Sub(from) > w.windows.unhealthy+time.Second && s.obs.Verdict.State != v1alpha1.VerdictUnhealthy {
+		return fmt.Sprintf("at %d the canary has had its traffic since %s, and is not found to be worse than stable", s.has, offset(e.since))
+	}
+	return ""
 }

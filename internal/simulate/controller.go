@@ -47,7 +47,7 @@ func (c *controller) observe() rollout.Observation {
 			Writer:     r.writer,
 		})
 	}
-	w.evidence.track(targetOf(&w.status), w.clock())
+	w.evidence.track(targetOf(&w.spec, &w.status), w.clock())
 	obs.Verdict = rollout.Admit(w.evidence.verdict(w.clock()), &w.status)
 	return obs
 }

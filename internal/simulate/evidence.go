@@ -15,8 +15,9 @@ type target struct {
 	subject     health.Track
 	confirmedAt time.Time
 	unopposed   bool
-	cold        bool
-	desired     weights.Share
+	// comparedFrom is when the comparison with stable begins.
+	comparedFrom time.Time
+	desired      weights.Share
 	// compared is what earlier shares have shown. It changes only with the others.
 	compared health.Comparison
 }
@@ -36,7 +37,7 @@ type evidence struct {
 
 // track says what is to be measured. Another target drops the evidence.
 func (e *evidence) track(t target, now time.Time) {
-	if e.target.attempt == t.attempt && e.target.subject == t.subject && e.target.confirmedAt.Equal(t.confirmedAt) && e.target.cold == t.cold {
+	if e.target.attempt == t.attempt && e.target.subject == t.subject && e.target.confirmedAt.Equal(t.confirmedAt) && e.target.comparedFrom.Equal(t.comparedFrom) {
 		return
 	}
 	*e = evidence{config: e.config, meter: e.meter, target: t, record: t.share(e.config).Record()}
@@ -82,13 +83,13 @@ func (e *evidence) poll(now time.Time, elapsed time.Duration, mood Metrics) bool
 }
 
 func (t target) share(c health.Config) health.Share {
-	return health.Share{Config: c, Subject: t.subject, Unopposed: t.unopposed, Cold: t.cold, ConfirmedAt: t.confirmedAt, CanaryShare: t.desired, Compared: t.compared}
+	return health.Share{Config: c, Subject: t.subject, Unopposed: t.unopposed, ComparedFrom: t.comparedFrom, ConfirmedAt: t.confirmedAt, CanaryShare: t.desired, Compared: t.compared}
 }
 
-// targetOf says what a status wants to have measured.
-func targetOf(s *v1alpha1.WeightedRolloutStatus) target {
+// targetOf says what a rollout wants to have measured.
+func targetOf(spec *v1alpha1.WeightedRolloutSpec, s *v1alpha1.WeightedRolloutStatus) target {
 	return target{
 		attempt: s.Attempt, subject: rollout.Subject(s), confirmedAt: rollout.MeasuredFrom(s),
-		unopposed: rollout.Unopposed(s), cold: rollout.Cold(s), desired: rollout.CanaryShare(s), compared: rollout.Compared(s),
+		unopposed: rollout.Unopposed(s), comparedFrom: rollout.ComparedFrom(spec, s), desired: rollout.CanaryShare(s), compared: rollout.Compared(s),
 	}
 }

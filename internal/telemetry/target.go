@@ -36,8 +36,8 @@ type Target struct {
 	ConfirmedAt time.Time
 	// Unopposed says that the subject has all traffic.
 	Unopposed bool
-	// Cold says that it is being warmed up.
-	Cold bool
+	// ComparedFrom is when its comparison with stable begins; health.Never: it does not.
+	ComparedFrom time.Time
 	// CanaryShare is what the weights give the canary, to compare the traffic with.
 	CanaryShare weights.Share
 	// Compared is what earlier shares of the attempt have shown beside stable. It is
@@ -48,7 +48,7 @@ type Target struct {
 // same says whether evidence that was gathered for one target speaks for another.
 func (t *Target) same(u *Target) bool {
 	return t.Key == u.Key && t.UID == u.UID && t.Attempt == u.Attempt && t.Route == u.Route &&
-		sameBackend(t.Stable, u.Stable) && sameBackend(t.Canary, u.Canary) && t.Subject == u.Subject && t.Unopposed == u.Unopposed && t.Cold == u.Cold && t.CanaryShare == u.CanaryShare && t.For == u.For &&
+		sameBackend(t.Stable, u.Stable) && sameBackend(t.Canary, u.Canary) && t.Subject == u.Subject && t.Unopposed == u.Unopposed && t.ComparedFrom.Equal(u.ComparedFrom) && t.CanaryShare == u.CanaryShare && t.For == u.For &&
 		t.ConfirmedAt.Equal(u.ConfirmedAt) && reflect.DeepEqual(t.Health, u.Health)
 }
 
@@ -91,7 +91,7 @@ func newEntry(t Target) *entry {
 		return e
 	}
 	e.config = config
-	e.record = health.Share{Config: config, Subject: t.Subject, Unopposed: t.Unopposed, Cold: t.Cold, ConfirmedAt: t.ConfirmedAt, CanaryShare: t.CanaryShare, Compared: t.Compared}.Record()
+	e.record = health.Share{Config: config, Subject: t.Subject, Unopposed: t.Unopposed, ComparedFrom: t.ComparedFrom, ConfirmedAt: t.ConfirmedAt, CanaryShare: t.CanaryShare, Compared: t.Compared}.Record()
 	if config.Disabled {
 		return e
 	}

@@ -78,7 +78,7 @@ func (p *plan) warnOfRoutes(s *Schedule, add adder) {
 
 // warnOfStages looks at soaks and approvals.
 func (p *plan) warnOfStages(s *Schedule, add adder) {
-	approvals := 0
+	approvals, blind := 0, false
 	for i, st := range p.stages {
 		if st.approval {
 			approvals++
@@ -91,28 +91,48 @@ func (p *plan) warnOfStages(s *Schedule, add adder) {
 			add(field, "the soak of %s is shorter than health.sampleDelay and health.window, %s together, so the stage lasts longer than it says: lengthen the soak or shorten health.window", short(st.soak), short(first))
 			continue
 		}
-		p.warnOfRequests(s, i, field, add)
+		if !p.warnOfRequests(s, i, field, add) && !blind {
+			blind = p.warnOfBlindness(s, i, field, add)
+		}
 	}
 	if approvals > 0 && approvals >= len(p.stages)-1 && len(p.stages) > 1 {
 		add("spec.plan.stages", "every stage waits for a person (approval: Required), so nothing goes on by itself: leave approval out where the checks are enough")
 	}
 	if p.warmsUp() && p.warmupSoak > p.stages[0].soak && p.stages[0].soak > 0 {
-		add("spec.ramp.warmup.soak", "the warm-up of %s is longer than the first stage's soak of %s: shorten it, or lengthen plan.stages[0].soak", short(p.warmupSoak), short(p.stages[0].soak))
+		add("spec.ramp.warmup.soak", "the warm-up of %s is longer than the first stage's soak of %s, and until it is over the canary is not compared with stable: shorten it, or lengthen plan.stages[0].soak", short(p.warmupSoak), short(p.stages[0].soak))
 	}
 }
 
-// warnOfRequests compares a stage's soak with the time that minRequests takes.
-func (p *plan) warnOfRequests(s *Schedule, i int, field string, add adder) {
+// warnOfRequests compares a stage's soak with the time that minRequests takes. It
+// reports whether it warned.
+func (p *plan) warnOfRequests(s *Schedule, i int, field string, add adder) bool {
 	out := s.Stages[i]
 	if out.Traffic == nil || out.Traffic.MinRequestsAfter == nil || out.ReachedAt == nil {
-		return
+		return false
 	}
 	need := time.Duration(*out.Traffic.MinRequestsAfter)
 	if out.EndsAt == nil || time.Duration(*out.EndsAt-*out.ReachedAt) <= p.stages[i].soak {
-		return
+		return false
 	}
 	add(field, "at %s requests per second and %s, %d canary requests (health.minRequests) take %s, and are counted in whole windows, so the stage lasts %s and not %s: lengthen the soak, raise the weight, or lower health.minRequests",
 		number(s.RequestsPerSecond), p.stages[i].share, p.health.MinRequests, short(need), short(time.Duration(*out.EndsAt-*out.ReachedAt)), short(p.stages[i].soak))
+	return true
+}
+
+// warnOfBlindness looks at a stage that is over before a canary which fails as often as
+// the limit allows could be told from stable. It reports whether it warned.
+func (p *plan) warnOfBlindness(s *Schedule, i int, field string, add adder) bool {
+	out, limit := s.Stages[i], p.health.ErrorRate
+	if out.Traffic == nil || out.Traffic.SmallestDifference == nil || out.EndsAt == nil || limit == nil {
+		return false
+	}
+	rise := limit.Max*100 - *s.ErrorPercent
+	if !(*out.Traffic.SmallestDifference > rise) {
+		return false
+	}
+	add(field, "at %s requests per second the canary has about %s requests in stage %s, too few to tell it from stable if it fails for errorRate.maxPercent (%s%%) of them: only a rise of %s points would show; lengthen the soak, or raise the weight",
+		number(s.RequestsPerSecond), number(out.Traffic.CanaryRequests), out.Position, number(limit.Max*100), number(*out.Traffic.SmallestDifference))
+	return true
 }
 
 // warnOfHealth looks at what is measured.
@@ -120,6 +140,9 @@ func (p *plan) warnOfHealth(s *Schedule, add adder) {
 	if p.health.Disabled {
 		add("spec.health.disabled", "nothing is measured: a bad revision is promoted like a good one; leave disabled out and set errorRate, latency or checks")
 		return
+	}
+	if e := p.health.ErrorRate; e != nil && e.MaxAboveStable > 0 && e.MaxAboveStable >= e.Max {
+		add("spec.health.errorRate.maxAboveStablePercent", "a canary may fail for %s points more than stable before the comparison finds it worse, and the limit of maxPercent is %s: the comparison finds nothing that the limit does not; lower it, or leave it out", number(e.MaxAboveStable*100), number(e.Max*100))
 	}
 	if s.Stuck != "" {
 		add(s.stuckBy, "%s, which is how long requests are remembered: lower it, or raise the weights of the plan", s.Stuck)
