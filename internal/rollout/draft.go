@@ -73,6 +73,7 @@ func newDraft(obs Observation, now time.Time) *draft {
 	}
 	d.notInTheFuture()
 	d.noteStableRevision()
+	d.noteStableTemplate()
 	if d.status.Share.Desired != nil && d.status.Attempt > 0 && knownOutcome(d.status.Outcome) {
 		if bp, err := d.status.Share.Desired.BasisPoints(); err == nil {
 			d.share, d.known = weights.Share(bp), true
