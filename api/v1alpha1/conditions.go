@@ -113,9 +113,8 @@ const (
 	// ReasonCapacityLimit: the replicas that the next share needs are more than the
 	// autoscaler's maxReplicas; raise those.
 	ReasonCapacityLimit = "CapacityLimit"
-	// ReasonStableChanged: stable's workload was given the canary's pod template, and was
-	// changed again by another writer: let it keep the template, or say finish once it
-	// runs the revision.
+	// ReasonStableChanged: stable had the revision, and was changed again by another
+	// writer: let it keep the revision; say finish once it runs it, or retry after the end.
 	ReasonStableChanged = "StableChanged"
 	// ReasonAdoptionAmbiguous: the route gives the canary most of the traffic and there
 	// is no record of why. Say retry to start at 0, or finish if the canary's version

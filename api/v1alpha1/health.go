@@ -329,8 +329,8 @@ type Latency struct {
 	Target Duration `json:"target,omitempty"`
 
 	// smoothing is the weight of the newest window in the moving average of the
-	// response time: from 0.1, which reacts late, to 0.3, which follows single slow
-	// requests. Default: 0.2.
+	// response time, which takes in one value per window: from 0.1, which reacts late,
+	// to 0.3, which follows single slow requests. Default: 0.2.
 	// +optional
 	// +kubebuilder:default="0.2"
 	// +kubebuilder:validation:XValidation:rule="type(self) == string && (!self.matches('^-?[0-9]{1,15}([.][0-9]{1,9})?$') || (double(self) >= 0.1 && double(self) <= 0.3))",message="latency.smoothing must be from 0.1 to 0.3, such as \"0.2\""
@@ -371,7 +371,8 @@ type Check struct {
 	// +kubebuilder:validation:MaxLength=4096
 	Query string `json:"query,omitempty"`
 
-	// min is the lowest acceptable value.
+	// min is the lowest acceptable value. Without it a value below 0 is no answer and
+	// holds the share, unless max is below 0: a count, a rate or a time cannot be.
 	// +optional
 	Min *Decimal `json:"min,omitempty"`
 

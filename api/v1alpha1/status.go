@@ -18,7 +18,7 @@ type WeightedRolloutStatus struct {
 	Revision string `json:"revision,omitempty"`
 
 	// stableRevision is the revision that stable runs: what spec.stable.revision says, or
-	// what a rollout has completed since.
+	// what a rollout has completed since, unless stable's pod template was changed again.
 	// +optional
 	StableRevision string `json:"stableRevision,omitempty"`
 

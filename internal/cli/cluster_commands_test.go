@@ -171,7 +171,12 @@ func TestStatusWait(t *testing.T) {
 		"stalled": {nil, func(wr map[string]any) {
 			set(wr, []any{map[string]any{"type": "Stalled", "status": "True", "reason": "RouteMissing", "message": "no route"}}, "status", "conditions")
 		}, 3, "RouteMissing: no route"},
-		"nothing to do":      {[]string{"--for", "completed"}, func(wr map[string]any) { end("Superseded")(wr); set(wr, "StableRevision", "status", "outcomeReason") }, 0, "there is nothing to roll out"},
+		"nothing to do": {[]string{"--for", "completed"}, func(wr map[string]any) { end("Superseded")(wr); set(wr, "StableRevision", "status", "outcomeReason") }, 0, "there is nothing to roll out"},
+		"stable ran it": {[]string{"--for", "completed"}, func(wr map[string]any) {
+			end("Superseded")(wr)
+			set(wr, "StableRevision", "status", "outcomeReason")
+			set(wr, []any{map[string]any{"type": "Stalled", "status": "True", "reason": "StableChanged", "message": "it was changed"}}, "status", "conditions")
+		}, 3, "StableChanged: it was changed"},
 		"too long":           {[]string{"--timeout", "2s"}, func(map[string]any) {}, 2, "not promoted within 2s"},
 		"promoted only":      {[]string{"--for", "completed", "--timeout", "2s"}, end("Promoted"), 2, "not completed within 2s"},
 		"an older outcome":   {[]string{"--timeout", "2s"}, func(wr map[string]any) { end("Promoted")(wr); set(wr, int64(4), "metadata", "generation") }, 2, "not promoted"},

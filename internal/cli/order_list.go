@@ -67,7 +67,7 @@ func orders() []order {
 		{
 			verb: "approve", short: "Let a stage with approval Required end", binds: toStage, asksBack: tooEarly,
 			long:    "Let a stage with approval Required end, once its soak is over and its gate passes. It may be\ngiven before it is asked for, in the stage itself: then it is asked back, unless you say --yes,\nor with --stage which stage you mean.",
-			refusal: refuseApprove, effect: func(wr *v1alpha1.WeightedRollout) string {
+			refusal: refuse(v1alpha1.VerbApprove), effect: func(wr *v1alpha1.WeightedRollout) string {
 				over := "its soak is over"
 				if by := heldBy(wr); by != "" {
 					over = by + " is over, " + over
@@ -79,7 +79,7 @@ func orders() []order {
 		{
 			verb: "promote", short: "End all soaks and approvals of this attempt", binds: toAttempt, grave: true,
 			long:    "End the soaks, approvals and waits for a window of this attempt. The ramp and every gate\nstay: without evidence nothing is raised. It overrules a pause that is there already.",
-			refusal: refusePromote, effect: func(wr *v1alpha1.WeightedRollout) string {
+			refusal: refuse(v1alpha1.VerbPromote), effect: func(wr *v1alpha1.WeightedRollout) string {
 				return fmt.Sprintf("attempt %d of revision %q will go to 100 percent as fast as ramp and gates allow, without soaks, approvals and windows", wr.Status.Attempt, wr.Status.Revision)
 			},
 			write: command(v1alpha1.VerbPromote), taken: commandTaken,
@@ -98,7 +98,7 @@ func orders() []order {
 		{
 			verb: "retry", short: "Start a rolled back revision again", binds: toAttempt,
 			long:    "Start a rolled back revision again, from 0 percent and the first stage. It is also the answer\nto AdoptionAmbiguous and InvalidStatus.",
-			refusal: refuseRetry, effect: func(wr *v1alpha1.WeightedRollout) string {
+			refusal: refuse(v1alpha1.VerbRetry), effect: func(wr *v1alpha1.WeightedRollout) string {
 				return fmt.Sprintf("a new attempt will start at 0 percent, after attempt %d", wr.Status.Attempt)
 			},
 			write: command(v1alpha1.VerbRetry), taken: commandTaken,
@@ -106,7 +106,7 @@ func orders() []order {
 		{
 			verb: "skip", short: "End the soak, approval or window of the present stage", binds: toStage,
 			long:    "End the soak, the approval and the wait for a window of the present stage. The ramp and its\ngate stay.",
-			refusal: refuseSkip, effect: func(wr *v1alpha1.WeightedRollout) string {
+			refusal: refuse(v1alpha1.VerbSkip), effect: func(wr *v1alpha1.WeightedRollout) string {
 				when := "as soon as its gate passes"
 				if by := heldBy(wr); by != "" {
 					when += ", once " + by + " is over"
@@ -177,12 +177,16 @@ func positionOf(wr *v1alpha1.WeightedRollout) string {
 // command writes a command for the present attempt and stage.
 func command(verb v1alpha1.Verb) func(*v1alpha1.WeightedRollout, string) edit {
 	return func(wr *v1alpha1.WeightedRollout, id string) edit {
-		c := v1alpha1.Command{ID: id, Verb: verb, Attempt: wr.Status.Attempt}
-		if s := wr.Status.Stage; s != nil && (verb == v1alpha1.VerbApprove || verb == v1alpha1.VerbSkip) {
-			c.Stage = new(s.Index)
-		}
-		return edit{annotation: v1alpha1.CommandAnnotation, value: jsonText(c)}
+		return edit{annotation: v1alpha1.CommandAnnotation, value: jsonText(commandFor(verb, wr, id))}
 	}
+}
+
+func commandFor(verb v1alpha1.Verb, wr *v1alpha1.WeightedRollout, id string) v1alpha1.Command {
+	c := v1alpha1.Command{ID: id, Verb: verb, Attempt: wr.Status.Attempt}
+	if s := wr.Status.Stage; s != nil && (verb == v1alpha1.VerbApprove || verb == v1alpha1.VerbSkip) {
+		c.Stage = new(s.Index)
+	}
+	return c
 }
 
 func writeResume(wr *v1alpha1.WeightedRollout, id string) edit {

@@ -2,9 +2,10 @@ package cli
 
 import (
 	"encoding/json"
-	"fmt"
+	"time"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/rollout"
 )
 
 // jsonText writes a value of plain fields, which cannot fail.
@@ -29,43 +30,37 @@ func unended(o v1alpha1.Outcome) bool {
 // underWay tells whether the traffic of a rollout may still move.
 func underWay(wr *v1alpha1.WeightedRollout) bool { return unended(wr.Status.Outcome) }
 
+// observed is what the plugin sees of what the controller does: the object itself, and in
+// its conditions whether an older rollout manages the rules.
+func observed(wr *v1alpha1.WeightedRollout) rollout.Observation {
+	const older = "an older rollout"
+	o := rollout.Observation{
+		Name: wr.Name, Generation: wr.Generation, Spec: &wr.Spec, Status: &wr.Status,
+		Deleting: wr.DeletionTimestamp != nil, StableReady: true, CanaryReady: true,
+	}
+	switch stalledOn(wr) {
+	case v1alpha1.ReasonRouteConflict:
+		o.Owner = older
+	case v1alpha1.ReasonPartialRouteConflict:
+		o.PartOwner = older
+	}
+	return o
+}
+
+// refuse asks the controller's own rule whether a command makes sense now.
+func refuse(verb v1alpha1.Verb) func(*v1alpha1.WeightedRollout) string {
+	return func(wr *v1alpha1.WeightedRollout) string {
+		return rollout.Refusal(observed(wr), commandFor(verb, wr, ""), time.Now())
+	}
+}
+
+func refuseAbort(wr *v1alpha1.WeightedRollout) string {
+	return rollout.AbortRefusal(observed(wr), time.Now())
+}
+
 // mustResume tells whether a rollout has to be resumed by a command.
 func mustResume(wr *v1alpha1.WeightedRollout) bool {
-	return wr.Status.Pause != nil || stalledOn(wr) == v1alpha1.ReasonWeightContention
-}
-
-// refuseAll says why no order at all makes sense now.
-func refuseAll(wr *v1alpha1.WeightedRollout) string {
-	switch {
-	case wr.DeletionTimestamp != nil:
-		return "the rollout is being deleted"
-	case wr.Spec.Mode == v1alpha1.ModeObserve:
-		return "spec.mode is Observe, in which no command is carried out: set it to Enforce first"
-	case stalledOn(wr) == v1alpha1.ReasonPartialRouteConflict && wr.Status.Outcome == "":
-		return "an older rollout manages some of the rules, so no attempt begins: see kubectl weightedrollout status"
-	case stalledOn(wr) == v1alpha1.ReasonRouteConflict:
-		return "an older rollout manages the same rule, so this one does nothing: see kubectl weightedrollout status"
-	}
-	return ""
-}
-
-// refuseMidway says why an order to a plan under way makes no sense now.
-func refuseMidway(wr *v1alpha1.WeightedRollout) string {
-	st := &wr.Status
-	if why := refuseAll(wr); why != "" {
-		return why
-	}
-	switch st.Outcome {
-	case v1alpha1.OutcomeInProgress:
-		return ""
-	case v1alpha1.OutcomePromoted, v1alpha1.OutcomeReturning:
-		return fmt.Sprintf("revision %q is promoted already", st.Revision)
-	case v1alpha1.OutcomeRolledBack:
-		return fmt.Sprintf("revision %q is rolled back: say retry to start it again", st.Revision)
-	case v1alpha1.OutcomeCompleted, v1alpha1.OutcomeSuperseded:
-		return fmt.Sprintf("there is nothing to roll out: stable runs revision %q", st.Revision)
-	}
-	return "no attempt has started yet"
+	return rollout.MustResume(observed(wr), time.Now())
 }
 
 func refusePause(wr *v1alpha1.WeightedRollout) string {
@@ -78,110 +73,22 @@ func refusePause(wr *v1alpha1.WeightedRollout) string {
 	return ""
 }
 
+// refuseResume says why resume makes no sense: a pause of spec.paused takes no command.
 func refuseResume(wr *v1alpha1.WeightedRollout) string {
 	if wr.Spec.Paused && !mustResume(wr) {
 		return ""
 	}
-	if why := refuseAll(wr); why != "" {
-		return why
-	}
-	if !mustResume(wr) {
-		return "it is not paused, and not stopped"
-	}
-	return ""
+	return refuse(v1alpha1.VerbResume)(wr)
 }
 
-func refuseApprove(wr *v1alpha1.WeightedRollout) string {
-	if why := refuseMidway(wr); why != "" {
-		return why
-	}
-	st, stages := &wr.Status, wr.Spec.Plan.Stages
-	switch {
-	case st.Stage == nil:
-		return "no stage is under way"
-	case st.Promote:
-		return "promote was said, which ends every approval"
-	case st.Stage.Approved:
-		return fmt.Sprintf("stage %s is approved already", positionOf(wr))
-	case int(st.Stage.Index) >= len(stages) || st.Stage.Index < 0 || stages[st.Stage.Index].Approval != v1alpha1.ApprovalRequired:
-		return fmt.Sprintf("stage %s waits for no approval", positionOf(wr))
-	}
-	return ""
-}
-
-func refuseSkip(wr *v1alpha1.WeightedRollout) string {
-	if why := refuseMidway(wr); why != "" {
-		return why
-	}
-	switch st := &wr.Status; {
-	case st.Stage == nil:
-		return "no stage is under way"
-	case st.Promote:
-		return "promote was said, which ends every soak"
-	case st.Stage.Skipped:
-		return fmt.Sprintf("stage %s is skipped already: it ends once its gate passes", positionOf(wr))
-	}
-	return ""
-}
-
-func refusePromote(wr *v1alpha1.WeightedRollout) string {
-	if why := refuseMidway(wr); why != "" {
-		return why
-	}
-	// A pause from after a promote holds until promote is said again.
-	if wr.Status.Promote && !wr.Spec.Paused {
-		return "promote was said already: what it still waits for is evidence or the ramp"
-	}
-	return ""
-}
-
-func refuseAbort(wr *v1alpha1.WeightedRollout) string {
-	st := &wr.Status
-	if why := refuseAll(wr); why != "" {
-		return why
-	}
-	if underWay(wr) {
-		return ""
-	}
-	if st.Outcome == v1alpha1.OutcomeRolledBack {
-		return fmt.Sprintf("attempt %d is rolled back already", st.Attempt)
-	}
-	return "no attempt is under way"
-}
-
-func refuseRetry(wr *v1alpha1.WeightedRollout) string {
-	if why := refuseAll(wr); why != "" {
-		return why
-	}
-	switch stalledOn(wr) {
-	case v1alpha1.ReasonAdoptionAmbiguous, v1alpha1.ReasonInvalidStatus:
-		return ""
-	}
-	switch st := &wr.Status; {
-	case st.Outcome == v1alpha1.OutcomeRolledBack:
-		return ""
-	case st.Outcome == v1alpha1.OutcomeSuperseded && st.StableRevision != st.Revision:
-		return ""
-	case st.Outcome == v1alpha1.OutcomeInProgress:
-		return fmt.Sprintf("attempt %d is under way: abort it first", st.Attempt)
-	}
-	return "only a rolled back revision can be tried again"
-}
-
+// refuseFinish says why finish makes no sense. Without a record it is an answer, as retry is,
+// to a question that the controller has put, which sees the routes.
 func refuseFinish(wr *v1alpha1.WeightedRollout) string {
-	if why := refuseAll(wr); why != "" {
-		return why
-	}
-	st := &wr.Status
 	switch {
 	case stalledOn(wr) == v1alpha1.ReasonAdoptionAmbiguous:
-		return ""
-	case st.Outcome == v1alpha1.OutcomeReturning:
-		return "the traffic returns to stable already"
-	case st.Outcome != v1alpha1.OutcomePromoted:
+		return refuse(v1alpha1.VerbRetry)(wr)
+	case wr.Status.Outcome == "" && wr.Status.Attempt == 0:
 		return "only a promoted revision can be finished"
-	case number(desiredShare(wr)) < 100:
-		return fmt.Sprintf("the canary is to have %s percent yet, and the traffic returns from 100", desiredShare(wr))
 	}
-	return ""
+	return refuse(v1alpha1.VerbFinish)(wr)
 }

@@ -42,17 +42,24 @@ func TestRefusals(t *testing.T) {
 	}
 	progressing := func(r *wr) {
 		r.Status.Attempt, r.Status.Outcome, r.Status.Stage = 1, v1alpha1.OutcomeInProgress, &v1alpha1.StageStatus{Index: 0, Position: "1/2"}
+		r.Status.Share.Desired = new(v1alpha1.Percent("5"))
 	}
 	promoted := func(share v1alpha1.Percent) func(*wr) {
 		return func(r *wr) {
 			r.Status.Attempt, r.Status.Outcome, r.Status.Share.Desired = 1, v1alpha1.OutcomePromoted, &share
 		}
 	}
+	ended := func(outcome v1alpha1.Outcome, stable string) func(*wr) {
+		return func(r *wr) {
+			promoted("0")(r)
+			r.Status.Outcome, r.Status.Revision, r.Status.StableRevision = outcome, "v2", stable
+		}
+	}
 	for name, test := range map[string]struct {
 		state func(*wr)
 		makes string // the orders that make sense
 	}{
-		"no attempt yet":       {func(*wr) {}, "pause"},
+		"no attempt yet":       {func(*wr) {}, "pause retry"},
 		"under way":            {progressing, "pause promote abort skip"},
 		"under way and paused": {func(r *wr) { progressing(r); r.Spec.Paused = true }, "resume promote abort skip"},
 		"with approval":        {func(r *wr) { progressing(r); r.Spec.Plan.Stages[0].Approval = v1alpha1.ApprovalRequired }, "pause approve promote abort skip"},
@@ -63,23 +70,28 @@ func TestRefusals(t *testing.T) {
 		}, "pause promote abort skip"},
 		"skipped":                  {func(r *wr) { progressing(r); r.Status.Stage.Skipped = true }, "pause promote abort"},
 		"promote said":             {func(r *wr) { progressing(r); r.Status.Promote = true }, "pause abort"},
-		"promote, and then paused": {func(r *wr) { progressing(r); r.Status.Promote, r.Spec.Paused = true, true }, "resume promote abort"},
+		"promote, and then paused": {func(r *wr) { progressing(r); r.Status.Promote, r.Spec.Paused, r.Generation = true, true, 2 }, "resume promote abort"},
 		"the implied last stage":   {func(r *wr) { progressing(r); r.Status.Stage.Index = 1 }, "pause promote abort skip"},
 		"a stage that is none":     {func(r *wr) { progressing(r); r.Status.Stage.Index = -5 }, "pause promote abort skip"},
 		"no stage on record":       {func(r *wr) { progressing(r); r.Status.Stage = nil }, "pause promote abort"},
 		"stopped":                  {func(r *wr) { progressing(r); r.Status.Pause = &v1alpha1.PauseStatus{} }, "pause resume promote abort skip"},
-		"contended":                {func(r *wr) { progressing(r); stall(r, v1alpha1.ReasonWeightContention) }, "pause resume promote abort skip"},
-		"promoted":                 {promoted("100"), "pause abort finish"},
-		"promoted, at 60":          {promoted("60"), "pause abort"},
-		"returning":                {func(r *wr) { promoted("60")(r); r.Status.Outcome = v1alpha1.OutcomeReturning }, "pause abort"},
-		"completed":                {func(r *wr) { r.Status.Outcome = v1alpha1.OutcomeCompleted }, "pause"},
-		"rolled back":              {func(r *wr) { r.Status.Outcome = v1alpha1.OutcomeRolledBack }, "pause retry"},
-		"stable runs it":           {func(r *wr) { r.Status.Outcome = v1alpha1.OutcomeSuperseded }, "pause"},
-		"adoption":                 {func(r *wr) { stall(r, v1alpha1.ReasonAdoptionAmbiguous) }, "pause retry finish"},
-		"a broken record":          {func(r *wr) { r.Status.Attempt = 1; stall(r, v1alpha1.ReasonInvalidStatus) }, "pause retry"},
-		"another owner":            {func(r *wr) { progressing(r); stall(r, v1alpha1.ReasonRouteConflict) }, "pause"},
-		"observed only":            {func(r *wr) { progressing(r); r.Spec.Mode = v1alpha1.ModeObserve }, "pause"},
-		"being deleted":            {func(r *wr) { progressing(r); r.DeletionTimestamp = &metav1.Time{} }, ""},
+		"contended": {func(r *wr) {
+			progressing(r)
+			r.Status.Contention = &v1alpha1.ContentionStatus{At: &metav1.MicroTime{}, Count: 6}
+		}, "pause resume promote abort skip"},
+		"promoted":               {promoted("100"), "pause abort finish"},
+		"promoted, at 60":        {promoted("60"), "pause abort"},
+		"returning":              {func(r *wr) { promoted("60")(r); r.Status.Outcome = v1alpha1.OutcomeReturning }, "pause abort"},
+		"completed":              {ended(v1alpha1.OutcomeCompleted, "v2"), "pause"},
+		"completed, stable left": {ended(v1alpha1.OutcomeCompleted, ""), "pause retry"},
+		"rolled back":            {ended(v1alpha1.OutcomeRolledBack, "v1"), "pause retry"},
+		"stable runs it":         {ended(v1alpha1.OutcomeSuperseded, "v2"), "pause"},
+		"stable ran it":          {ended(v1alpha1.OutcomeSuperseded, ""), "pause retry"},
+		"adoption":               {func(r *wr) { stall(r, v1alpha1.ReasonAdoptionAmbiguous) }, "pause retry finish"},
+		"a broken record":        {func(r *wr) { r.Status.Attempt = 1; stall(r, v1alpha1.ReasonInvalidStatus) }, "pause retry"},
+		"another owner":          {func(r *wr) { progressing(r); stall(r, v1alpha1.ReasonRouteConflict) }, "pause"},
+		"observed only":          {func(r *wr) { progressing(r); r.Spec.Mode = v1alpha1.ModeObserve }, "pause"},
+		"being deleted":          {func(r *wr) { progressing(r); r.DeletionTimestamp = &metav1.Time{} }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rollout := planned("", 0, "50")
@@ -180,6 +192,7 @@ func TestEarlyApprovalOnThePage(t *testing.T) {
 	for phase, says := range map[v1alpha1.Phase]bool{v1alpha1.PhaseProgressing: true, v1alpha1.PhaseAwaitingApproval: false} {
 		rollout := planned(v1alpha1.OutcomeInProgress, 0, "50")
 		rollout.Status.Phase, rollout.Spec.Plan.Stages[0].Approval = phase, v1alpha1.ApprovalRequired
+		rollout.Status.Attempt, rollout.Status.Share.Desired = 1, new(v1alpha1.Percent("50"))
 		for _, o := range (&dashboardOrders{}).For(rollout) {
 			if got := strings.Contains(o.Effect, "does not ask for approval yet"); got != (says && o.Verb == "approve") {
 				t.Errorf("%s: of %s it says %q, refused with %q", phase, o.Verb, o.Effect, o.Refusal)

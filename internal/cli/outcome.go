@@ -41,13 +41,16 @@ func ended(wr *v1alpha1.WeightedRollout, goal string, stalled bool) *ending {
 	if st.ObservedGeneration != wr.Generation {
 		return nil
 	}
+	left := stalledOn(wr) == v1alpha1.ReasonStableChanged // what stable ran at the end
 	switch st.Outcome {
 	case v1alpha1.OutcomeRolledBack:
 		return &ending{code: exitGivenUp, says: fmt.Sprintf("revision %q was rolled back: %s", st.Revision, reasoned(st.OutcomeReason, st.OutcomeMessage))}
 	case v1alpha1.OutcomeCompleted:
-		return &ending{code: 0, says: fmt.Sprintf("revision %q is completed: stable runs it", st.Revision)}
+		if !left {
+			return &ending{code: 0, says: fmt.Sprintf("revision %q is completed: stable runs it", st.Revision)}
+		}
 	case v1alpha1.OutcomeSuperseded:
-		if st.OutcomeReason == v1alpha1.ReasonStableRevision {
+		if st.OutcomeReason == v1alpha1.ReasonStableRevision && !left {
 			return &ending{code: 0, says: fmt.Sprintf("there is nothing to roll out: stable runs revision %q", st.Revision)}
 		}
 	case v1alpha1.OutcomePromoted, v1alpha1.OutcomeReturning:

@@ -36,7 +36,7 @@ var advice = map[string]string{
 	v1alpha1.ReasonWorkloadMissing:          "create the workload, correct its name, or let the controller read it",
 	v1alpha1.ReasonWorkloadWriteFailed:      "grant the right that the message names",
 	v1alpha1.ReasonCapacityLimit:            "raise maxReplicas of the autoscaler that the message names",
-	v1alpha1.ReasonStableChanged:            "let the other writer keep stable's pod template, or give the command finish once stable runs the revision",
+	v1alpha1.ReasonStableChanged:            "let the other writer keep the revision on stable; or give the command finish once stable runs it, or, after the end, the command retry",
 	v1alpha1.ReasonAdoptionAmbiguous:        "give the command retry to start at 0 percent, or finish if stable runs the canary's version",
 	v1alpha1.ReasonInvalidStatus:            "give the command retry to start again at 0 percent",
 

@@ -323,13 +323,13 @@ func TestImportance(t *testing.T) {
 	if v := Evaluate(input(c, windows(5, 10, values(2, 1)))); v.Score != 1 || v.State != healthy {
 		t.Errorf("at the best: %+v", v)
 	}
-	// The queue's moving average goes from 2 to 2 + 0.2*(7-2) = 3: it has lost an eighth
+	// In one window the queue's moving average goes from 2 to 2 + 0.2*(7-2) = 3: it has lost an eighth
 	// of the way from 2 to 10. The other check is at its best: (3*7/8 + 1)/4.
-	v := Evaluate(input(c, concat(windows(5, 10, values(2, 1)), windows(11, 11, values(7, 1)))))
+	v := Evaluate(input(c, concat(windows(5, 8, values(2, 1)), windows(9, 12, values(7, 1)))))
 	if math.Abs(v.Score-(3*7.0/8+1)/4) > 1e-9 {
 		t.Errorf("score %v", v.Score)
 	}
-	low := Evaluate(input(c, concat(windows(5, 10, values(2, 1)), windows(11, 60, values(9.9, 0.99)))))
+	low := Evaluate(input(c, concat(windows(5, 8, values(2, 1)), windows(9, 140, values(9.9, 0.99)))))
 	if low.State != degraded || low.Reason != v1alpha1.ReasonLowScore || !strings.Contains(low.Message, "check queue scores 0.01") {
 		t.Errorf("near the limit: %+v", low)
 	}

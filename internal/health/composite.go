@@ -22,11 +22,11 @@ func newStanding(k Check) standing {
 
 // take takes in the answer of a window, if it is one.
 func (s *standing) take(c Config, w *Window) {
-	r := w.answer(s.check.Name)
-	if r == nil || r.Problem != nil || math.IsNaN(r.Value) || math.IsInf(r.Value, 0) || c.stale(r.SampleAt, w.End) != nil {
+	value, p := c.valueOf(s.check, w)
+	if p != nil {
 		return
 	}
-	s.value = s.value.Add(r.Value)
+	s.value = s.value.Add(value)
 	now, _ := s.value.Value()
 	s.lowest, s.highest = min(s.lowest, now), max(s.highest, now)
 }

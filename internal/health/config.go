@@ -105,6 +105,10 @@ type Check struct {
 	Importance float64
 }
 
+// Signed says whether the value can be below 0: where a limit says so. That of a check with
+// max alone is taken for a count, a rate or a time, which can not.
+func (k Check) Signed() bool { return k.Min != nil || k.Max != nil && *k.Max < 0 }
+
 // Measures says whether anything is to be read from a metrics server.
 func (c Config) Measures() bool { return !c.Disabled }
 

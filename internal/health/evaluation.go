@@ -250,29 +250,39 @@ func (c Config) judgeLatency(m measurement, sum func() tally) finding {
 }
 
 func (c Config) judgeCheck(k Check, w *Window) finding {
-	result := w.answer(k.Name)
-	if result == nil {
-		return unknownBecause(k.Name, problem(v1alpha1.ReasonNoData, "the query has not been answered"))
-	}
-	if result.Problem != nil {
-		return unknownBecause(k.Name, result.Problem)
-	}
-	if math.IsNaN(result.Value) {
-		return unknownBecause(k.Name, problem(v1alpha1.ReasonNoData, "the query gave NaN, which is no number: often a division of 0 by 0"))
-	}
-	if math.IsInf(result.Value, 0) {
-		return unknownBecause(k.Name, problem(v1alpha1.ReasonUnsupportedResult, "the query gave an infinity: often a division by 0"))
-	}
-	if p := c.stale(result.SampleAt, w.End); p != nil {
+	value, p := c.valueOf(k, w)
+	if p != nil {
 		return unknownBecause(k.Name, p)
 	}
-	if k.Max != nil && result.Value > *k.Max {
-		return breach(k.Name, "the value is %s; the limit is at most %s", number(result.Value), number(*k.Max))
+	if k.Max != nil && value > *k.Max {
+		return breach(k.Name, "the value is %s; the limit is at most %s", number(value), number(*k.Max))
 	}
-	if k.Min != nil && result.Value < *k.Min {
-		return breach(k.Name, "the value is %s; the limit is at least %s", number(result.Value), number(*k.Min))
+	if k.Min != nil && value < *k.Min {
+		return breach(k.Name, "the value is %s; the limit is at least %s", number(value), number(*k.Min))
 	}
 	return finding{}
+}
+
+// valueOf reads the answer to a check, or says why it is none.
+func (c Config) valueOf(k Check, w *Window) (float64, *Problem) {
+	result := w.answer(k.Name)
+	switch {
+	case result == nil:
+		return 0, problem(v1alpha1.ReasonNoData, "the query has not been answered")
+	case result.Problem != nil:
+		return 0, result.Problem
+	case math.IsNaN(result.Value):
+		return 0, problem(v1alpha1.ReasonNoData, "the query gave NaN, which is no number: often a division of 0 by 0")
+	case math.IsInf(result.Value, 0):
+		return 0, problem(v1alpha1.ReasonUnsupportedResult, "the query gave an infinity: often a division by 0")
+	}
+	if p := c.stale(result.SampleAt, w.End); p != nil {
+		return 0, p
+	}
+	if !k.Signed() && result.Value < -slack {
+		return 0, problem(v1alpha1.ReasonUnsupportedResult, fmt.Sprintf("the value is %s, and a check without min cannot be below 0: correct the query, or set min to the lowest acceptable value", number(result.Value)))
+	}
+	return result.Value, nil
 }
 
 // number writes a value with four significant digits.

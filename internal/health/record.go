@@ -16,6 +16,9 @@ const (
 	// minTicks is how many of the newest windows are kept at least. Older ones that
 	// do not lie on the grid are no longer needed.
 	minTicks = 60
+	// smoothed is how many of the newest windows of the grid are kept at least. What an
+	// average has taken in before them counts for next to nothing by then.
+	smoothed = 30
 )
 
 // Record is the evidence about one share as it grows: which windows are still to be
@@ -166,7 +169,7 @@ func (r *Record) trim() {
 	newest := r.windows[len(r.windows)-1].End
 	ticks := min(max(int64(r.config.For/r.config.Interval)+8, minTicks), maxRun)
 	recent := newest.Add(-time.Duration(ticks) * r.config.Interval)
-	oldest := newest.Add(-max(Memory, r.config.For) - r.config.Window)
+	oldest := newest.Add(-max(Memory, r.config.For, smoothed*r.config.Window) - r.config.Window)
 	r.windows = slices.DeleteFunc(r.windows, func(w Window) bool {
 		return w.End.Before(oldest) || w.End.Before(recent) && !r.config.OnGrid(w.End)
 	})

@@ -59,8 +59,8 @@ func newSignals(c Config) signals {
 
 // measured takes in what a window says. A window without requests says nothing.
 func (s *signals) measured(w *Window, m measurement, sum func() tally) {
-	for i := range s.checks {
-		s.checks[i].take(s.config, w)
+	if s.config.onGrid(w.End) {
+		s.smooth(w, m)
 	}
 	if s.config.Preset == "" {
 		s.score = s.withChecks(0, false)
@@ -69,13 +69,20 @@ func (s *signals) measured(w *Window, m measurement, sum func() tally) {
 	if !m.readable || m.silent() {
 		return
 	}
-	if m.quantile > 0 {
-		s.ema = s.ema.Add(m.quantile)
-		if s.config.onGrid(w.End) {
-			s.trend = append(s.trend, score.Point{At: w.End, Value: m.quantile})
-		}
-	}
 	s.score = s.scoreAt(provenRate(m.counts, sum))
+}
+
+// smooth takes a window of the grid into the moving averages and the trend. The windows
+// between overlap it: with them a slow minute would count once per evaluation.
+func (s *signals) smooth(w *Window, m measurement) {
+	for i := range s.checks {
+		s.checks[i].take(s.config, w)
+	}
+	if !m.readable || m.silent() || m.quantile == 0 {
+		return
+	}
+	s.ema = s.ema.Add(m.quantile)
+	s.trend = append(s.trend, score.Point{At: w.End, Value: m.quantile})
 }
 
 // scoreAt is the score at an error rate and the present response time; 0 if there is

@@ -71,7 +71,7 @@ func TestDegraded(t *testing.T) {
 			expect{degraded, v1alpha1.ReasonAboveTarget, CheckLatency, false, false, "is 400ms; the target is 300ms"}, true,
 		},
 		"a single slow window is smoothed": {
-			targets(), concat(windows(5, 14, latency(200, 0.2)), windows(15, 15, latency(200, 0.49))),
+			targets(), concat(windows(5, 12, latency(200, 0.2)), windows(13, 16, latency(200, 0.49))),
 			expect{healthy, v1alpha1.ReasonChecksPassed, "", true, true, ""}, false,
 		},
 		"well again": {
@@ -83,11 +83,11 @@ func TestDegraded(t *testing.T) {
 			expect{degraded, v1alpha1.ReasonLowScore, "", false, false, "the health score is 0.84; health.degradedBelow is 0.9"}, true,
 		},
 		"within the target again, but not for long": {
-			targets(), concat(windows(5, 20, latency(200, 0.35)), windows(21, 27, latency(200, 0.28))),
+			targets(), concat(windows(5, 20, latency(200, 0.35)), windows(21, 46, latency(200, 0.28))),
 			expect{degraded, v1alpha1.ReasonAboveTarget, CheckLatency, false, false, "well again, though not for long: before, the smoothed response time at the percentile 99 is 30"}, false,
 		},
 		"within the target again": {
-			targets(), concat(windows(5, 20, latency(200, 0.35)), windows(21, 40, latency(200, 0.28))),
+			targets(), concat(windows(5, 20, latency(200, 0.35)), windows(21, 60, latency(200, 0.28))),
 			expect{healthy, v1alpha1.ReasonChecksPassed, "", true, true, ""}, false,
 		},
 		"within the target again, on too few requests": {
@@ -156,8 +156,8 @@ func TestScore(t *testing.T) {
 			}
 		})
 	}
-	// The smoothed response time follows a single spike by a fifth of it.
-	v := Evaluate(input(targets(), concat(windows(5, 14, latency(1000, 0.3)), windows(15, 15, latency(1000, 0.45)))))
+	// The smoothed response time follows one slow window by a fifth of it.
+	v := Evaluate(input(targets(), concat(windows(5, 12, latency(1000, 0.3)), windows(13, 16, latency(1000, 0.45)))))
 	if want := 1 - 0.5*0.2*0.5; math.Abs(v.Score-want) > 0.001 {
 		t.Errorf("score %v after a spike, want %v", v.Score, want)
 	}

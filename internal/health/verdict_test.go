@@ -272,6 +272,7 @@ func TestEvaluateUnknown(t *testing.T) {
 		"bounds too high":    {reads(func(r *Reading) { r.Buckets = []Bucket{{1.2, 5}, {5, 60}, {math.Inf(1), 60}} }), v1alpha1.ReasonUnsupportedResult, CheckLatency, "500ms is below every bucket bound of the gateway's histogram (1.2s, 5s)"},
 		"no bound":           {reads(func(r *Reading) { r.Buckets = []Bucket{{math.Inf(1), 60}} }), v1alpha1.ReasonUnsupportedResult, CheckLatency, "(none)"},
 		"check NaN":          {check("queue", math.NaN()), v1alpha1.ReasonNoData, "queue", "NaN"},
+		"check below 0":      {check("queue", -0.5), v1alpha1.ReasonUnsupportedResult, "queue", "the value is -0.5, and a check without min cannot be below 0: correct the query, or set min"},
 		"check infinite":     {check("queue", math.Inf(-1)), v1alpha1.ReasonUnsupportedResult, "queue", "infinity"},
 		"check problem": {own(func(r *CheckResult) {
 			r.Problem = &Problem{Reason: v1alpha1.ReasonAmbiguousResult, Message: "2 series"}

@@ -235,11 +235,9 @@ func (d *draft) refusal(c v1alpha1.Command) string {
 	}
 	switch c.Verb {
 	case v1alpha1.VerbApprove, v1alpha1.VerbSkip:
-		return d.refuseForStage(c.Stage)
+		return d.refuseForStage(c)
 	case v1alpha1.VerbPromote:
-		if !d.known || d.status.Outcome != v1alpha1.OutcomeInProgress {
-			return "no plan is under way"
-		}
+		return d.refusePromote()
 	case v1alpha1.VerbRetry:
 		if why := d.refuseRetry(); why != "" || !d.cannotLower() {
 			return why
@@ -249,24 +247,6 @@ func (d *draft) refusal(c v1alpha1.Command) string {
 		return d.refuseFinish()
 	case v1alpha1.VerbResume:
 		return d.refuseResume()
-	}
-	return ""
-}
-
-func (d *draft) refuseForStage(stage *int32) string {
-	if !d.known || d.status.Outcome != v1alpha1.OutcomeInProgress || d.status.Stage == nil {
-		return "no stage is under way"
-	}
-	if stage == nil || *stage != d.status.Stage.Index {
-		return fmt.Sprintf("it must name the present stage, which has index %d", d.status.Stage.Index)
-	}
-	return ""
-}
-
-func (d *draft) refuseRetry() string {
-	idle := d.status.Outcome == v1alpha1.OutcomeSuperseded && !d.stableRuns(d.obs.revision())
-	if d.known && d.status.Outcome != v1alpha1.OutcomeRolledBack && !idle {
-		return "only a rolled back revision can be tried again"
 	}
 	return ""
 }
@@ -316,16 +296,11 @@ func ended(d *draft) bool {
 		return invalid(d) || unconfirmed(d)
 	}
 	switch d.status.Outcome {
-	case v1alpha1.OutcomeCompleted:
+	case v1alpha1.OutcomeCompleted, v1alpha1.OutcomeSuperseded:
 		if d.obs.PartOwner != "" {
 			return partOwner(d)
 		}
-		d.done(v1alpha1.ReasonCompleted, "stable runs revision %q and serves everything", d.status.StableRevision)
-	case v1alpha1.OutcomeSuperseded:
-		if d.obs.PartOwner != "" {
-			return partOwner(d)
-		}
-		d.done(v1alpha1.ReasonStableRevision, "stable runs revision %q and serves everything", d.status.Revision)
+		d.endedOnStable()
 	case v1alpha1.OutcomeInProgress, v1alpha1.OutcomePromoted, v1alpha1.OutcomeReturning, v1alpha1.OutcomeRolledBack:
 		d.stall(d.status.OutcomeReason, "rolled back: %s. Set another revision, or give the retry command", d.status.OutcomeMessage)
 		if r, p := d.outOfReach(); p != nil {
@@ -336,6 +311,21 @@ func ended(d *draft) bool {
 		}
 	}
 	return true
+}
+
+// endedOnStable speaks for an attempt that ended since stable runs its revision: as long as
+// it does, nothing is left to do.
+func (d *draft) endedOnStable() {
+	reason := v1alpha1.ReasonStableRevision
+	if d.status.Outcome == v1alpha1.OutcomeCompleted {
+		reason = v1alpha1.ReasonCompleted
+	}
+	if d.stableStillRuns() {
+		d.done(reason, "stable runs revision %q and serves everything", d.status.Revision)
+		return
+	}
+	d.phase = v1alpha1.PhasePending
+	d.stall(v1alpha1.ReasonStableChanged, "stable serves everything, and does not run revision %q any more: give the retry command to roll it out, or give stable that revision back", d.status.Revision)
 }
 
 // outOfReach returns a route with a fault that keeps a rule of it from being lowered.

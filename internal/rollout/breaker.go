@@ -133,7 +133,7 @@ func (d *draft) refuseResume() string {
 	switch {
 	case !d.known:
 		return "there is no record of what was stopped"
-	case d.status.Pause != nil || d.contended():
+	case d.stoppedByUs():
 		return ""
 	case d.obs.Spec.Paused:
 		return "the rollout is held by spec.paused; set it to false"

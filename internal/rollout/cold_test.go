@@ -269,7 +269,9 @@ func TestActionEditedInABreak(t *testing.T) {
 // TestBreakTakesApprovalsBack: what a person allowed was allowed to a canary that was
 // well.
 func TestBreakTakesApprovalsBack(t *testing.T) {
-	w := newWorld(t, breakSpec())
+	spec := breakSpec()
+	spec.Plan.Stages[0] = approvedAfter(spec.Plan.Stages[0])
+	w := newWorld(t, spec)
 	w.until(24*time.Hour, "it soaks at 20 percent", w.atShare("20"))
 	w.say(v1alpha1.VerbApprove)
 	w.settle()

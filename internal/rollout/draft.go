@@ -75,6 +75,7 @@ func newDraft(obs Observation, now time.Time) *draft {
 	}
 	d.notInTheFuture()
 	d.noteStableRevision()
+	d.noteStableTemplate()
 	if d.share, d.known = recorded(&d.status); d.known {
 		d.judged = d.tested(d.share)
 	}

@@ -220,7 +220,7 @@ func (l *laws) decision(w *world, obs rollout.Observation, d rollout.Decision) {
 	for _, check := range []func(seen) string{
 		raiseWithinLimits, loweredInSteps, breakKept, stopKept, raiseOnEvidence, stageLeftOnEvidence, endOnEvidence, rollbackFinal, unhealthyRollsBack,
 		unknownHolds, onlyToReady, conflictWritesNothing, conflictHolds, observeWritesNothing, deletionSafe, kstatus, boundedStatus,
-		raiseInWindow, scaledForNeed, givenBackWhenIdle, stableUpdatedWhenProved, loweredForAReason, contentionHolds, l.raiseWithReplicas,
+		raiseInWindow, scaledForNeed, givenBackWhenIdle, stableUpdatedWhenProved, loweredForAReason, contentionHolds, oneAnswer, l.raiseWithReplicas,
 		func(s seen) string { return l.deadlineKept(w, s) }, l.raisedFromEarned, wholeTransition, orderTookEffect,
 		func(s seen) string { return l.excuseBounded(w, s) },
 	} {

@@ -257,7 +257,10 @@ func (d *draft) minRampRequests() int64 {
 func advance(d *draft) bool {
 	if d.returning() {
 		d.status.StableRevision = d.status.Revision
+		update := d.status.StableUpdate
 		d.end(v1alpha1.OutcomeCompleted, v1alpha1.ReasonCompleted, "stable runs the revision and serves everything")
+		// That stable was seen with the template shows, later, that it was given another.
+		d.status.StableUpdate = update
 		d.event(false, v1alpha1.ReasonCompleted, "revision %q is completed: stable runs it and serves everything", d.status.Revision)
 		d.done(v1alpha1.ReasonCompleted, "stable runs revision %q and serves everything", d.status.StableRevision)
 		return true

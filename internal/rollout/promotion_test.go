@@ -38,7 +38,7 @@ func TestUpdateStable(t *testing.T) {
 		t.Errorf("the return (-want +got):\n%s", diff)
 	}
 	s := w.status()
-	if s.StableRevision != "Canary-2" || s.Revision != "Canary-2" || s.StableUpdate != nil {
+	if s.StableRevision != "Canary-2" || s.Revision != "Canary-2" || s.StableUpdate == nil || !s.StableUpdate.Seen {
 		t.Errorf("stable runs %q of %q, %s", s.StableRevision, s.Revision, encoded(s.StableUpdate))
 	}
 	w.canary.deploy(3)

@@ -236,8 +236,8 @@ func (d *draft) routeCondition() {
 
 func (d *draft) healthCondition() {
 	v := d.status.Verdict
-	if v == nil {
-		d.condition(v1alpha1.ConditionHealthy, metav1.ConditionUnknown, v1alpha1.ReasonAwaitingWindow, "nothing has been measured yet")
+	if why := d.unmeasured(); why != "" {
+		d.condition(v1alpha1.ConditionHealthy, metav1.ConditionUnknown, v1alpha1.ReasonAwaitingWindow, clip(why))
 		return
 	}
 	status := metav1.ConditionUnknown
@@ -249,6 +249,26 @@ func (d *draft) healthCondition() {
 	case v1alpha1.VerdictUnknown:
 	}
 	d.condition(v1alpha1.ConditionHealthy, status, v.Reason, v.Message)
+}
+
+// unmeasured says why nothing is known of the health of the version under test, or is empty.
+// The last verdict is not about now then.
+func (d *draft) unmeasured() string {
+	v, why := d.status.Verdict, ""
+	switch {
+	case d.obs.Owner != "":
+		why = "nothing is measured, since an older rollout manages the routes"
+	case d.known && !d.open():
+		why = "nothing is measured, since no attempt is under way"
+	case v == nil:
+		return "nothing has been measured yet"
+	default:
+		return ""
+	}
+	if v != nil {
+		why += fmt.Sprintf("; the last verdict was %s (%s): %s", v.State, v.Reason, v.Message)
+	}
+	return why
 }
 
 // condition sets a condition. Its time is that of the decision, in whole seconds.

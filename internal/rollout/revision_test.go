@@ -214,7 +214,7 @@ func TestRetryOfWhatStableRanOnce(t *testing.T) {
 	}
 	w.stable.deploy(2)
 	w.runFor(time.Hour)
-	w.expect(v1alpha1.OutcomeSuperseded, v1alpha1.ReasonStableRevision, "100/0")
+	w.expect(v1alpha1.OutcomeSuperseded, v1alpha1.ReasonStableChanged, "100/0")
 	w.say(v1alpha1.VerbRetry)
 	w.until(time.Hour, "it is rolled out", w.atShare("20"))
 }

@@ -88,6 +88,23 @@ func (d *draft) noteStableRevision() {
 	}
 }
 
+// noteStableTemplate keeps what is known of stable's revision in step with what is seen, once
+// an attempt has ended since stable ran it: where the revision follows from a pod template,
+// and stable was seen with it. That of a return which a person began by finish was not.
+func (d *draft) noteStableTemplate() {
+	seen := d.status.Outcome == v1alpha1.OutcomeSuperseded ||
+		d.status.Outcome == v1alpha1.OutcomeCompleted && d.status.StableUpdate != nil && d.status.StableUpdate.Seen
+	if !seen || d.obs.Spec.Revision != "" || !d.obs.bothWorkloads() || d.obs.StableWorkload.Revision == "" || d.obs.revision() != d.status.Revision {
+		return
+	}
+	switch {
+	case d.obs.SameTemplate:
+		d.status.StableRevision = d.status.Revision
+	case d.stableStillRuns():
+		d.status.StableRevision = ""
+	}
+}
+
 // stableRuns tells whether stable runs the given revision, which the spec names. That
 // the two workloads have the same template counts for a revision that comes from it:
 // of one that a person has named the canary's workload may not be there yet.

@@ -133,7 +133,7 @@ func inside(k health.Check) float64 {
 	switch {
 	case k.Min != nil && k.Max != nil:
 		return *k.Min + (*k.Max-*k.Min)/2
-	case k.Max != nil && *k.Max > 0:
+	case k.Max != nil && *k.Max >= 0:
 		return *k.Max / 2
 	case k.Max != nil:
 		return *k.Max - 1

@@ -3,6 +3,7 @@ package schedule
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -64,4 +65,35 @@ func warnOfGRPC(spec *v1alpha1.WeightedRolloutSpec, add adder) {
 			return
 		}
 	}
+}
+
+var (
+	// literals are the strings of PromQL.
+	literals = regexp.MustCompile("\"(?:[^\"\\\\]|\\\\.)*\"|'(?:[^'\\\\]|\\\\.)*'|`[^`]*`")
+	// signed are the functions whose value can be below 0, whatever the metric.
+	signed = regexp.MustCompile(`\b(?:deriv|delta|idelta|predict_linear|ln|log2|log10)\s*\(`)
+	// minus finds a difference, and what stands before it.
+	minus = regexp.MustCompile(`(\S+)\s+-\s`)
+)
+
+// warnOfChecks looks for checks whose value can be below 0 though no limit says so.
+func (p *plan) warnOfChecks(h *v1alpha1.Health, add adder) {
+	for i, k := range p.health.Checks {
+		if !k.Signed() && h != nil && i < len(h.Checks) && differs(h.Checks[i].Query) {
+			add(fmt.Sprintf("spec.health.checks[%d].min", i), "the query of the check %s can give a value below 0, which without min says nothing (Unknown) and holds the share: set min to the lowest acceptable value, such as -1000", k.Name)
+		}
+	}
+}
+
+// differs reports whether a query shows that its value can be below 0. A part of the whole
+// is often written as 1 or 100 less another.
+func differs(query string) bool {
+	query = literals.ReplaceAllString(query, `""`)
+	if signed.MatchString(query) {
+		return true
+	}
+	return slices.ContainsFunc(minus.FindAllStringSubmatch(query, -1), func(m []string) bool {
+		before := strings.TrimLeft(m[1], "(")
+		return before != "1" && before != "100"
+	})
 }

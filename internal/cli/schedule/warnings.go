@@ -33,6 +33,7 @@ func (p *plan) warnings(wr *v1alpha1.WeightedRollout, s *Schedule, o Options) []
 	warnOfZones(wr.Spec.Plan.Windows, add)
 	warnOfGRPC(&wr.Spec, add)
 	p.warnOfBuckets(add)
+	p.warnOfChecks(wr.Spec.Health, add)
 	p.warnOfHealth(s, add)
 	if time.Duration(s.Duration) > longRollout {
 		add("spec.plan", "the rollout takes %s at least: shorten soaks, leave out stages, or raise ramp.maxIncrease and ramp.maxChangePercent, unless that is what you want", short(time.Duration(s.Duration)))
