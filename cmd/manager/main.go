@@ -196,15 +196,7 @@ func managerOptions(o options) ctrl.Options {
 		// HTTP/2 is off, so that its rapid-reset weaknesses do not concern us.
 		metrics.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }}
 	}
-	cacheOptions := cache.Options{
-		// Who wrote a route is worth knowing; for the rest it is a waste of memory.
-		ByObject: map[client.Object]cache.ByObject{
-			&discoveryv1.EndpointSlice{}:             {Transform: cache.TransformStripManagedFields()},
-			&appsv1.Deployment{}:                     {Transform: cache.TransformStripManagedFields()},
-			&appsv1.StatefulSet{}:                    {Transform: cache.TransformStripManagedFields()},
-			&autoscalingv2.HorizontalPodAutoscaler{}: {Transform: cache.TransformStripManagedFields()},
-		},
-	}
+	cacheOptions := cache.Options{DefaultTransform: controllers.Trim}
 	if namespaces := o.namespaceList(); len(namespaces) > 0 {
 		cacheOptions.DefaultNamespaces = map[string]cache.Config{}
 		for _, namespace := range namespaces {
