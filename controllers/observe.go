@@ -22,6 +22,8 @@ type observation struct {
 	refs   []v1alpha1.RouteReference
 	// tracks are the workloads as they were read.
 	tracks tracks
+	// awaitsScale is true while the scale of a workload is being read.
+	awaitsScale bool
 }
 
 // observe reads everything that a decision needs, from the cache. fresh is false

@@ -139,8 +139,12 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
+	scales, err := newScales(mgr)
+	if err != nil {
+		return err
+	}
 	r := &controllers.Reconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("weightedrollout"),
+		Client: mgr.GetClient(), Scales: scales, Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("weightedrollout"),
 		Evidence: collector, Metrics: counters, Announce: announcer(sender), Clock: clock.RealClock{}, Confirm: confirm, Namespaces: o.namespaceList(),
 	}
 	if err := r.SetupWithManager(ctx, mgr, wakeups, o.workers); err != nil {
@@ -169,6 +173,16 @@ func newManager(o options) (ctrl.Manager, error) {
 		return nil, fmt.Errorf("set up the manager: %w", err)
 	}
 	return mgr, nil
+}
+
+// newScales returns a client that finds out by itself which kinds the cluster serves: a group
+// that is served by others, and does not answer, holds up nothing else.
+func newScales(mgr ctrl.Manager) (client.SubResourceClientConstructor, error) {
+	c, err := client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme()})
+	if err != nil {
+		return nil, fmt.Errorf("make a client for scales: %w", err)
+	}
+	return c, nil
 }
 
 func addProbes(mgr ctrl.Manager) error {

@@ -1,0 +1,199 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
+	"github.com/weightedrollout/weightedrollout/internal/rollout"
+)
+
+const (
+	// scaleTimeout is how long a scale is waited for.
+	scaleTimeout = 2 * time.Second
+	// scaleAge is how long an answer counts as the present scale.
+	scaleAge = 5 * time.Second
+	// scaleReads is how many scales of one namespace are read at a time.
+	scaleReads = 8
+)
+
+// scaleKey names a workload of any kind.
+type scaleKey struct{ namespace, apiVersion, kind, name string }
+
+// scales keeps the last answers about workloads that cannot be watched, and who waits for
+// the next one. They are read apart from the workers that write routes: anybody may serve
+// a kind with a scale, as slowly as they like. Its zero value is ready to use.
+type scales struct {
+	mu      sync.Mutex
+	answers map[scaleKey]*scaleAnswer
+	slots   map[string]chan struct{}
+}
+
+type scaleAnswer struct {
+	replicas int32
+	problem  string
+	at       time.Time
+	// reading is true while the next answer is awaited, and waiting are the rollouts that
+	// it wakes.
+	reading bool
+	waiting map[types.NamespacedName]bool
+}
+
+// fresh reports whether an answer counts as the present scale. One from the future does not:
+// the clock was set back.
+func (a *scaleAnswer) fresh(now time.Time) bool {
+	age := now.Sub(a.at)
+	return !a.at.IsZero() && age >= 0 && age <= scaleAge
+}
+
+// ask returns the last answer, and notes who waits for the next one if it is too old. read is
+// true if somebody has to read it.
+func (s *scales) ask(k scaleKey, rollout types.NamespacedName, now time.Time) (last scaleAnswer, fresh, read bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.answers[k]
+	if a == nil {
+		// What nobody asks about is not kept.
+		maps.DeleteFunc(s.answers, func(_ scaleKey, a *scaleAnswer) bool { return !a.reading && !a.fresh(now) })
+		a = &scaleAnswer{problem: "its scale has not been read yet", waiting: map[types.NamespacedName]bool{}}
+		if s.answers == nil {
+			s.answers = map[scaleKey]*scaleAnswer{}
+		}
+		s.answers[k] = a
+	}
+	if a.fresh(now) {
+		return *a, true, false
+	}
+	a.waiting[rollout] = true
+	read, a.reading = !a.reading, true
+	return *a, false, read
+}
+
+// answer keeps an answer, and returns who has waited for it.
+func (s *scales) answer(k scaleKey, replicas int32, problem string, now time.Time) []types.NamespacedName {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.answers[k]
+	woken := slices.Collect(maps.Keys(a.waiting))
+	a.replicas, a.problem, a.at = replicas, problem, now
+	clear(a.waiting)
+	return woken
+}
+
+// done lets the scale be read again.
+func (s *scales) done(k scaleKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answers[k].reading = false
+}
+
+// slot bounds what is read at a time for one namespace.
+func (s *scales) slot(namespace string) chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.slots == nil {
+		s.slots = map[string]chan struct{}{}
+	}
+	if s.slots[namespace] == nil {
+		s.slots[namespace] = make(chan struct{}, scaleReads)
+	}
+	return s.slots[namespace]
+}
+
+// lookUpScale fills in the replicas of a workload of any kind from its scale subresource. It
+// does not wait: where the last answer is too old it has the next one read, which wakes the
+// rollout, and fresh is false.
+func (r *Reconciler) lookUpScale(ctx context.Context, wr *v1alpha1.WeightedRollout, ref *v1alpha1.WorkloadReference, w *rollout.Workload) (fresh bool) {
+	k := scaleKey{wr.Namespace, ref.APIVersion, ref.Kind, ref.Name}
+	last, fresh, read := r.scales.ask(k, client.ObjectKeyFromObject(wr), r.Clock.Now())
+	if read {
+		// The answer is for later passes as well: this one does not wait for it.
+		go r.readScale(context.WithoutCancel(ctx), k)
+	}
+	w.Replicas, w.Problem = last.replicas, last.problem
+	return fresh
+}
+
+// readScale reads a scale, and wakes those who wait for it. What does not answer in time is
+// told of, and is not asked again before it has answered after all.
+func (r *Reconciler) readScale(ctx context.Context, k scaleKey) {
+	slot := r.scales.slot(k.namespace)
+	slot <- struct{}{}
+	defer func() { <-slot }()
+	defer r.scales.done(k)
+	ctx, cancel := context.WithTimeout(ctx, scaleTimeout)
+	defer cancel()
+	type answer struct {
+		replicas int32
+		problem  string
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		replicas, problem := r.fetchScale(ctx, k)
+		answers <- answer{replicas, problem}
+	}()
+	var got answer
+	select {
+	case got = <-answers:
+	case <-ctx.Done():
+		// To ask which kinds a group has takes no deadline.
+		defer func() { <-answers }()
+		got.problem = fmt.Sprintf("its scale cannot be read: no answer within %s", scaleTimeout)
+	}
+	for _, key := range r.scales.answer(k, got.replicas, got.problem, r.Clock.Now()) {
+		if r.wake != nil {
+			r.wake(key, false)
+		}
+	}
+}
+
+// fetchScale asks the API server for a scale.
+func (r *Reconciler) fetchScale(ctx context.Context, k scaleKey) (replicas int32, problem string) {
+	o := &unstructured.Unstructured{}
+	o.SetAPIVersion(k.apiVersion)
+	o.SetKind(k.kind)
+	o.SetNamespace(k.namespace)
+	o.SetName(k.name)
+	// What is read without a type is answered without one.
+	scale := &unstructured.Unstructured{}
+	scale.SetGroupVersionKind(autoscalingv1.SchemeGroupVersion.WithKind("Scale"))
+	from := r.Scales
+	if from == nil {
+		from = r.Client
+	}
+	err := from.SubResource("scale").Get(ctx, o, scale)
+	switch {
+	case apierrors.IsNotFound(err):
+		return 0, "there is no such workload, or its kind has no scale subresource: create it, or correct the spec"
+	case apierrors.IsForbidden(err):
+		return 0, "the controller may not read its scale: " + err.Error()
+	case meta.IsNoMatchError(err):
+		return 0, fmt.Sprintf("the cluster does not serve the kind %s of %s: correct the spec, or install it", k.kind, k.apiVersion)
+	case err != nil:
+		// A decision is due all the same: a rollback does not wait for this.
+		return 0, "its scale cannot be read: " + err.Error()
+	}
+	n, _, err := unstructured.NestedInt64(scale.Object, "spec", "replicas")
+	if err != nil || n < 0 || n > math.MaxInt32 {
+		return 0, "its scale has no number of replicas in spec.replicas"
+	}
+	return int32(n), ""
+}
+
+// takesBack reports whether a decision takes traffic off the track under test, or lets the
+// rollout go: that waits for no scale.
+func takesBack(obs observation, d rollout.Decision) bool {
+	return d.Release || obs.Deleting || slices.ContainsFunc(obs.Routes, func(o rollout.Route) bool { return lowers(d, o) })
+}
