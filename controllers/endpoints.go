@@ -34,7 +34,7 @@ func (r *Reconciler) readyPods(ctx context.Context, b route.Backend) ([]string, 
 		return nil, nil
 	}
 	var list discoveryv1.EndpointSliceList
-	if err := r.Client.List(ctx, &list, client.InNamespace(b.Namespace), client.MatchingFields{indexSliceService: b.Service}); err != nil {
+	if err := r.Client.List(ctx, &list, client.InNamespace(b.Namespace), client.MatchingFields{indexSliceService: b.Service}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the EndpointSlices of Service %s/%s: %w", b.Namespace, b.Service, err)
 	}
 	var pods []string

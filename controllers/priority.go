@@ -3,11 +3,14 @@ package controllers
 import (
 	"context"
 	"slices"
+	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -81,6 +84,30 @@ func (r *Reconciler) placeAfter(req ctrl.Request, obs observation, d rollout.Dec
 		}
 	}
 	return priorityDue
+}
+
+// setAlarm wakes a rollout at its next time, before all others, if what is decided then takes
+// traffic off the track under test unless something happens before. The queue cannot do
+// that: whatever happens before would come first, too.
+func (r *Reconciler) setAlarm(req ctrl.Request, obs observation, d rollout.Decision) {
+	r.stopAlarm(req.NamespacedName)
+	if r.wake == nil || d.NextAt.IsZero() || d.Release || slices.ContainsFunc(obs.Routes, d.NeedsWrite) {
+		return
+	}
+	later := obs.Observation
+	later.Status = &d.Status
+	next := rollout.Decide(later, d.NextAt)
+	if slices.ContainsFunc(obs.Routes, func(o rollout.Route) bool { return lowers(next, o) }) {
+		r.alarms.Store(req.NamespacedName, time.AfterFunc(r.until(d.NextAt), func() { r.wake(req.NamespacedName, true) }))
+	}
+}
+
+func (r *Reconciler) stopAlarm(key types.NamespacedName) {
+	if alarm, ok := r.alarms.LoadAndDelete(key); ok {
+		if timer, ok := alarm.(*time.Timer); ok {
+			timer.Stop()
+		}
+	}
 }
 
 // lowers reports whether a decision takes traffic off the track under test in a route.
@@ -263,24 +290,22 @@ func templateOf(o client.Object) *corev1.PodTemplateSpec {
 // strays reports whether a change of a route gives the track under test more than its
 // share, or leaves it with backends that a gateway does not find.
 func (r *Reconciler) strays(wr *v1alpha1.WeightedRollout, before, after client.Object) bool {
-	was, is := objectOf(before), objectOf(after)
-	if is == nil || wr.Spec.Stable == nil || wr.Spec.Canary == nil {
+	if after == nil || wr.Spec.Stable == nil || wr.Spec.Canary == nil || !ownedBy(wr, before, after) {
 		return false
 	}
+	edited := before == nil || before.GetGeneration() != after.GetGeneration()
 	// Our own write may be seen in the route before it is seen in the status.
-	if !r.writes.seen(client.ObjectKeyFromObject(wr), wr) || !ownedBy(wr, was, is) {
+	if !edited && !exposed(wr) || !r.writes.seen(client.ObjectKeyFromObject(wr), wr) {
 		return false
 	}
-	if exposed(wr) && unresolved(is) && !unresolved(was) {
-		return true
-	}
-	return (was == nil || was.Generation != is.Generation) && r.outweighs(wr, is)
+	is := objectOf(after)
+	return exposed(wr) && unresolved(is) && !unresolved(objectOf(before)) || edited && outweighs(wr, is)
 }
 
 // outweighs reports whether the track under test has more in a route than is recorded.
-func (r *Reconciler) outweighs(wr *v1alpha1.WeightedRollout, o *route.Object) bool {
+func outweighs(wr *v1alpha1.WeightedRollout, o *route.Object) bool {
 	desired := wr.Status.Share.Desired
-	if desired == nil {
+	if desired == nil || o == nil {
 		return false
 	}
 	share, err := desired.BasisPoints()
@@ -298,8 +323,14 @@ func (r *Reconciler) outweighs(wr *v1alpha1.WeightedRollout, o *route.Object) bo
 
 // ownedBy reports whether a route is, or was, managed by a rollout. A route that is new has
 // been named by nobody.
-func ownedBy(wr *v1alpha1.WeightedRollout, was, is *route.Object) bool {
-	return was == nil || slices.Contains(route.Owners(was), wr.Name) || slices.Contains(route.Owners(is), wr.Name)
+func ownedBy(wr *v1alpha1.WeightedRollout, before, after client.Object) bool {
+	if before == nil {
+		return true
+	}
+	return slices.ContainsFunc([]client.Object{before, after}, func(o client.Object) bool {
+		// The text may be long, and many may share the route.
+		return strings.Contains(o.GetAnnotations()[v1alpha1.ManagedByAnnotation], wr.Name)
+	})
 }
 
 // unresolved reports whether a gateway does not find a backend of a route.

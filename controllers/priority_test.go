@@ -669,3 +669,59 @@ func TestStrays(t *testing.T) {
 		}
 	}
 }
+
+// A rollout that time alone will lower comes first when the time has come, and what happens
+// before that has no such place.
+func TestTimeThatLowersComesFirst(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		deadline v1alpha1.Duration
+		edit     func(*v1alpha1.WeightedRollout)
+		alarm    bool
+	}{
+		{"no deadline", "", nil, false},
+		{"a deadline", "30m", nil, true},
+		{"a deadline that does not run", "30m", func(wr *v1alpha1.WeightedRollout) { wr.Spec.Paused = true }, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := newCrowd(t)
+			c.open()
+			c.serving("r001")
+			type call struct {
+				key types.NamespacedName
+				bad bool
+			}
+			woken := make(chan call, 1)
+			c.wake = func(key types.NamespacedName, bad bool) { woken <- call{key, bad} }
+			now := c.Clock.Now()
+			edited("r001", func(wr *v1alpha1.WeightedRollout) {
+				wr.Spec.ProgressDeadline = tc.deadline
+				if since := metav1.NewMicroTime(now.Add(20*time.Millisecond - 30*time.Minute)); tc.deadline != "" {
+					wr.Status.Progress = &v1alpha1.ProgressStatus{WaitingSince: &since, Highest: new(v1alpha1.Percent("20"))}
+				}
+				if tc.edit != nil {
+					tc.edit(wr)
+				}
+			})(c)
+			req := requestFor(c.rollout("r001"))
+			for range 2 {
+				if got, err := c.Reconcile(t.Context(), req); err != nil || got.Priority != nil && *got.Priority != priorityDue {
+					t.Fatalf("%+v, %v", got, err)
+				}
+			}
+			if _, alarm := c.alarms.Load(req.NamespacedName); alarm != tc.alarm {
+				t.Fatalf("an alarm is set: %v, want %v", alarm, tc.alarm)
+			}
+			if !tc.alarm {
+				return
+			}
+			if got := <-woken; got != (call{req.NamespacedName, true}) {
+				t.Errorf("woken: %+v", got)
+			}
+			c.forget(req.NamespacedName)
+			if _, alarm := c.alarms.Load(req.NamespacedName); alarm {
+				t.Error("an alarm is left of a rollout that is gone")
+			}
+		})
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -72,6 +73,8 @@ type Reconciler struct {
 	// urgent are the rollouts that were put first and have not been decided on since, and
 	// overtaken those whose last write met a conflict. The keys are NamespacedNames.
 	urgent, overtaken sync.Map
+	// alarms are the timers of rollouts that time alone will lower.
+	alarms sync.Map
 	// wake wakes a rollout from outside of a pass; nil: nobody listens.
 	wake func(key types.NamespacedName, bad bool)
 	// unserved are the kinds of routes that the cluster does not serve.
@@ -126,15 +129,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.retry(req, obs, decision, err)
 	}
 	r.overtaken.Delete(req.NamespacedName)
-	return r.requeue(decision), nil
+	return r.requeue(req, obs, decision), nil
 }
 
-func (r *Reconciler) requeue(d rollout.Decision) ctrl.Result {
+func (r *Reconciler) requeue(req ctrl.Request, obs observation, d rollout.Decision) ctrl.Result {
+	r.setAlarm(req, obs, d)
 	if d.NextAt.IsZero() || d.Release {
 		return ctrl.Result{}
 	}
-	// A timer may be early by a moment, and a zero would mean never.
-	return ctrl.Result{RequeueAfter: max(d.NextAt.Sub(r.Clock.Now()), minRequeue), Priority: new(priorityDue)}
+	return ctrl.Result{RequeueAfter: r.until(d.NextAt), Priority: new(priorityDue)}
+}
+
+// until is how long it is to a time. A timer may be early by a moment, and a zero would mean
+// never.
+func (r *Reconciler) until(t time.Time) time.Duration {
+	return max(t.Sub(r.Clock.Now()), minRequeue)
 }
 
 // retry turns what other writers cause into a silent new attempt, and hands on
@@ -152,4 +161,5 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.writeErrors.forget(key)
 	r.Metrics.Forget(key)
 	r.overtaken.Delete(key)
+	r.stopAlarm(key)
 }

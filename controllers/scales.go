@@ -29,6 +29,9 @@ const (
 	scaleReads = 8
 )
 
+// noScaleInTime is the problem with a scale that nobody answers for.
+var noScaleInTime = fmt.Sprintf("its scale cannot be read: no answer within %s", scaleTimeout)
+
 // scaleKey names a workload of any kind.
 type scaleKey struct{ namespace, apiVersion, kind, name string }
 
@@ -45,10 +48,10 @@ type scaleAnswer struct {
 	replicas int32
 	problem  string
 	at       time.Time
-	// reading is true while the next answer is awaited, and waiting are the rollouts that
-	// it wakes.
-	reading bool
-	waiting map[types.NamespacedName]bool
+	// reading is true while the next answer is awaited, overdue once that has taken too
+	// long, and waiting are the rollouts that it wakes.
+	reading, overdue bool
+	waiting          map[types.NamespacedName]bool
 }
 
 // fresh reports whether an answer counts as the present scale. One from the future does not:
@@ -58,8 +61,8 @@ func (a *scaleAnswer) fresh(now time.Time) bool {
 	return !a.at.IsZero() && age >= 0 && age <= scaleAge
 }
 
-// ask returns the last answer, and notes who waits for the next one if it is too old. read is
-// true if somebody has to read it.
+// ask returns the last answer, and notes whom the next one wakes if it is too old. That none
+// came in time is the answer until one comes. read is true if somebody has to read it.
 func (s *scales) ask(k scaleKey, rollout types.NamespacedName, now time.Time) (last scaleAnswer, fresh, read bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,25 +81,19 @@ func (s *scales) ask(k scaleKey, rollout types.NamespacedName, now time.Time) (l
 	}
 	a.waiting[rollout] = true
 	read, a.reading = !a.reading, true
-	return *a, false, read
+	return *a, a.overdue, read
 }
 
-// answer keeps an answer, and returns who has waited for it.
-func (s *scales) answer(k scaleKey, replicas int32, problem string, now time.Time) []types.NamespacedName {
+// answer keeps an answer, and returns who has waited for it. The scale can then be read again,
+// unless the question is still open.
+func (s *scales) answer(k scaleKey, replicas int32, problem string, now time.Time, open bool) []types.NamespacedName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.answers[k]
 	woken := slices.Collect(maps.Keys(a.waiting))
-	a.replicas, a.problem, a.at = replicas, problem, now
+	a.replicas, a.problem, a.at, a.reading, a.overdue = replicas, problem, now, open, open
 	clear(a.waiting)
 	return woken
-}
-
-// done lets the scale be read again.
-func (s *scales) done(k scaleKey) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.answers[k].reading = false
 }
 
 // slot bounds what is read at a time for one namespace.
@@ -132,27 +129,27 @@ func (r *Reconciler) readScale(ctx context.Context, k scaleKey) {
 	slot := r.scales.slot(k.namespace)
 	slot <- struct{}{}
 	defer func() { <-slot }()
-	defer r.scales.done(k)
 	ctx, cancel := context.WithTimeout(ctx, scaleTimeout)
 	defer cancel()
-	type answer struct {
-		replicas int32
-		problem  string
-	}
-	answers := make(chan answer, 1)
+	answered := make(chan struct{})
+	var replicas int32
+	var problem string
 	go func() {
-		replicas, problem := r.fetchScale(ctx, k)
-		answers <- answer{replicas, problem}
+		defer close(answered)
+		replicas, problem = r.fetchScale(ctx, k)
 	}()
-	var got answer
 	select {
-	case got = <-answers:
+	case <-answered:
 	case <-ctx.Done():
+		r.tellScale(k, 0, noScaleInTime, true)
 		// To ask which kinds a group has takes no deadline.
-		defer func() { <-answers }()
-		got.problem = fmt.Sprintf("its scale cannot be read: no answer within %s", scaleTimeout)
+		<-answered
 	}
-	for _, key := range r.scales.answer(k, got.replicas, got.problem, r.Clock.Now()) {
+	r.tellScale(k, replicas, problem, false)
+}
+
+func (r *Reconciler) tellScale(k scaleKey, replicas int32, problem string, open bool) {
+	for _, key := range r.scales.answer(k, replicas, problem, r.Clock.Now(), open) {
 		if r.wake != nil {
 			r.wake(key, false)
 		}
@@ -175,6 +172,8 @@ func (r *Reconciler) fetchScale(ctx context.Context, k scaleKey) (replicas int32
 	}
 	err := from.SubResource("scale").Get(ctx, o, scale)
 	switch {
+	case err != nil && ctx.Err() != nil:
+		return 0, noScaleInTime
 	case apierrors.IsNotFound(err):
 		return 0, "there is no such workload, or its kind has no scale subresource: create it, or correct the spec"
 	case apierrors.IsForbidden(err):
@@ -182,7 +181,6 @@ func (r *Reconciler) fetchScale(ctx context.Context, k scaleKey) (replicas int32
 	case meta.IsNoMatchError(err):
 		return 0, fmt.Sprintf("the cluster does not serve the kind %s of %s: correct the spec, or install it", k.kind, k.apiVersion)
 	case err != nil:
-		// A decision is due all the same: a rollback does not wait for this.
 		return 0, "its scale cannot be read: " + err.Error()
 	}
 	n, _, err := unstructured.NestedInt64(scale.Object, "spec", "replicas")

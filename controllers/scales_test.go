@@ -189,11 +189,17 @@ func TestScaleWithoutAnAnswer(t *testing.T) {
 		t.Errorf("awaits an answer %v, problem %q", obs.awaitsScale, obs.CanaryWorkload.Problem)
 	}
 	now.Step(time.Minute)
-	s.observed(wr)
+	if obs := s.observed(wr); obs.awaitsScale || obs.CanaryWorkload.Problem == "" {
+		t.Errorf("a minute later: awaits an answer %v, problem %q", obs.awaitsScale, obs.CanaryWorkload.Problem)
+	}
 	if got := slow.count(); got != 1 {
 		t.Errorf("%d questions are open", got)
 	}
 	slow.answers <- 4
+	next(t, woken)
+	if obs := s.observed(wr); obs.awaitsScale || obs.CanaryWorkload.Problem != "" || obs.CanaryWorkload.Replicas != 4 {
+		t.Errorf("after all: awaits an answer %v, %+v", obs.awaitsScale, obs.CanaryWorkload)
+	}
 }
 
 // Slow scales of one namespace are read a few at a time, and keep nothing from those of
