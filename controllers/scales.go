@@ -48,10 +48,12 @@ type scaleAnswer struct {
 	replicas int32
 	problem  string
 	at       time.Time
-	// reading is true while the next answer is awaited, overdue once that has taken too
-	// long, and waiting are the rollouts that it wakes.
+	// reading is true while the next answer is awaited, and overdue once that has taken too
+	// long.
 	reading, overdue bool
-	waiting          map[types.NamespacedName]bool
+	// waiting are the rollouts that the next answer wakes: in any case where true, and else
+	// if it is another one.
+	waiting map[types.NamespacedName]bool
 }
 
 // fresh reports whether an answer counts as the present scale. One from the future does not:
@@ -61,8 +63,9 @@ func (a *scaleAnswer) fresh(now time.Time) bool {
 	return !a.at.IsZero() && age >= 0 && age <= scaleAge
 }
 
-// ask returns the last answer, and notes whom the next one wakes if it is too old. That none
-// came in time is the answer until one comes. read is true if somebody has to read it.
+// ask returns the last answer, and notes whom the next one wakes: who needs it if the last
+// one is too old, and else who has decided by the last one, if that was wrong. That none came
+// in time is the answer until one comes. read is true if somebody has to read it.
 func (s *scales) ask(k scaleKey, rollout types.NamespacedName, now time.Time) (last scaleAnswer, fresh, read bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,21 +79,24 @@ func (s *scales) ask(k scaleKey, rollout types.NamespacedName, now time.Time) (l
 		}
 		s.answers[k] = a
 	}
-	if a.fresh(now) {
-		return *a, true, false
-	}
-	a.waiting[rollout] = true
+	fresh = a.overdue || a.fresh(now)
+	a.waiting[rollout] = a.waiting[rollout] || !fresh
 	read, a.reading = !a.reading, true
-	return *a, a.overdue, read
+	return *a, fresh, read
 }
 
-// answer keeps an answer, and returns who has waited for it. The scale can then be read again,
+// answer keeps an answer, and returns whom it wakes. The scale can then be read again,
 // unless the question is still open.
 func (s *scales) answer(k scaleKey, replicas int32, problem string, now time.Time, open bool) []types.NamespacedName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.answers[k]
-	woken := slices.Collect(maps.Keys(a.waiting))
+	var woken []types.NamespacedName
+	for key, anyway := range a.waiting {
+		if anyway || replicas != a.replicas || problem != a.problem {
+			woken = append(woken, key)
+		}
+	}
 	a.replicas, a.problem, a.at, a.reading, a.overdue = replicas, problem, now, open, open
 	clear(a.waiting)
 	return woken
@@ -110,13 +116,12 @@ func (s *scales) slot(namespace string) chan struct{} {
 }
 
 // lookUpScale fills in the replicas of a workload of any kind from its scale subresource. It
-// does not wait: where the last answer is too old it has the next one read, which wakes the
-// rollout, and fresh is false.
+// does not wait: it has the next answer read, and takes the last one. Where that is too old,
+// fresh is false, and the next one wakes the rollout.
 func (r *Reconciler) lookUpScale(ctx context.Context, wr *v1alpha1.WeightedRollout, ref *v1alpha1.WorkloadReference, w *rollout.Workload) (fresh bool) {
 	k := scaleKey{wr.Namespace, ref.APIVersion, ref.Kind, ref.Name}
 	last, fresh, read := r.scales.ask(k, client.ObjectKeyFromObject(wr), r.Clock.Now())
 	if read {
-		// The answer is for later passes as well: this one does not wait for it.
 		go r.readScale(context.WithoutCancel(ctx), k)
 	}
 	w.Replicas, w.Problem = last.replicas, last.problem
