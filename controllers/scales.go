@@ -25,6 +25,8 @@ const (
 	scaleTimeout = 2 * time.Second
 	// scaleAge is how long an answer counts as the present scale.
 	scaleAge = 5 * time.Second
+	// scalePause is the least time between an answer and the next question.
+	scalePause = 200 * time.Millisecond
 	// scaleReads is how many scales of one namespace are read at a time.
 	scaleReads = 8
 )
@@ -56,33 +58,36 @@ type scaleAnswer struct {
 	waiting map[types.NamespacedName]bool
 }
 
-// fresh reports whether an answer counts as the present scale. One from the future does not:
-// the clock was set back.
-func (a *scaleAnswer) fresh(now time.Time) bool {
+// younger reports whether an answer is not older than that. One from the future counts
+// as old: the clock was set back.
+func (a *scaleAnswer) younger(than time.Duration, now time.Time) bool {
 	age := now.Sub(a.at)
-	return !a.at.IsZero() && age >= 0 && age <= scaleAge
+	return !a.at.IsZero() && age >= 0 && age <= than
 }
 
 // ask returns the last answer, and notes whom the next one wakes: who needs it if the last
 // one is too old, and else who has decided by the last one, if that was wrong. That none came
-// in time is the answer until one comes. read is true if somebody has to read it.
-func (s *scales) ask(k scaleKey, rollout types.NamespacedName, now time.Time) (last scaleAnswer, fresh, read bool) {
+// in time is the answer until one comes. read is true if somebody has to read it, after a pause.
+func (s *scales) ask(k scaleKey, rollout types.NamespacedName, now time.Time) (last scaleAnswer, fresh, read bool, pause time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.answers[k]
 	if a == nil {
 		// What nobody asks about is not kept.
-		maps.DeleteFunc(s.answers, func(_ scaleKey, a *scaleAnswer) bool { return !a.reading && !a.fresh(now) })
+		maps.DeleteFunc(s.answers, func(_ scaleKey, a *scaleAnswer) bool { return !a.reading && !a.younger(scaleAge, now) })
 		a = &scaleAnswer{problem: "its scale has not been read yet", waiting: map[types.NamespacedName]bool{}}
 		if s.answers == nil {
 			s.answers = map[scaleKey]*scaleAnswer{}
 		}
 		s.answers[k] = a
 	}
-	fresh = a.overdue || a.fresh(now)
+	fresh = a.overdue || a.younger(scaleAge, now)
 	a.waiting[rollout] = a.waiting[rollout] || !fresh
+	if a.younger(scalePause, now) {
+		pause = a.at.Add(scalePause).Sub(now)
+	}
 	read, a.reading = !a.reading, true
-	return *a, fresh, read
+	return *a, fresh, read, pause
 }
 
 // answer keeps an answer, and returns whom it wakes. The scale can then be read again,
@@ -120,9 +125,10 @@ func (s *scales) slot(namespace string) chan struct{} {
 // fresh is false, and the next one wakes the rollout.
 func (r *Reconciler) lookUpScale(ctx context.Context, wr *v1alpha1.WeightedRollout, ref *v1alpha1.WorkloadReference, w *rollout.Workload) (fresh bool) {
 	k := scaleKey{wr.Namespace, ref.APIVersion, ref.Kind, ref.Name}
-	last, fresh, read := r.scales.ask(k, client.ObjectKeyFromObject(wr), r.Clock.Now())
+	last, fresh, read, pause := r.scales.ask(k, client.ObjectKeyFromObject(wr), r.Clock.Now())
 	if read {
-		go r.readScale(context.WithoutCancel(ctx), k)
+		ctx = context.WithoutCancel(ctx)
+		time.AfterFunc(pause, func() { r.readScale(ctx, k) })
 	}
 	w.Replicas, w.Problem = last.replicas, last.problem
 	return fresh

@@ -271,3 +271,35 @@ func TestDecisionsThatAwaitAScale(t *testing.T) {
 		}
 	}
 }
+
+// Answers that change all the time do not keep a rollout busy: there is a pause before the
+// next question, and none where an answer is needed.
+func TestPauseBetweenQuestions(t *testing.T) {
+	at := time.Unix(1_700_000_000, 0)
+	k, web := scaleKey{"shop", "apps/v1", "ReplicaSet", "web"}, types.NamespacedName{Namespace: "shop", Name: "web"}
+	for _, tc := range []struct {
+		after, pause time.Duration
+		fresh        bool
+	}{
+		{0, scalePause, true},
+		{scalePause / 2, scalePause / 2, true},
+		{scalePause, 0, true},
+		{scaleAge, 0, true},
+		{scaleAge + 1, 0, false},
+		{-1, 0, false},
+	} {
+		var s scales
+		if _, fresh, read, pause := s.ask(k, web, at); fresh || !read || pause != 0 {
+			t.Errorf("at first: fresh %v, read %v, after %s", fresh, read, pause)
+		}
+		if woken := s.answer(k, 4, "", at, false); len(woken) != 1 {
+			t.Errorf("woken: %v", woken)
+		}
+		if _, fresh, read, pause := s.ask(k, web, at.Add(tc.after)); fresh != tc.fresh || !read || pause != tc.pause {
+			t.Errorf("%s after an answer: fresh %v, read %v, after %s", tc.after, fresh, read, pause)
+		}
+		if _, _, read, _ := s.ask(k, web, at.Add(tc.after)); read {
+			t.Errorf("%s after an answer: the question is asked twice", tc.after)
+		}
+	}
+}
