@@ -48,12 +48,13 @@ func managedRules(obs observation, o *route.Object) []route.ManagedRule {
 	return nil
 }
 
+// routesTo finds routes in the cache. They share its memory, so they are not to be changed.
 func (r *Reconciler) routesTo(ctx context.Context, kind v1alpha1.RouteKind, b route.Backend) ([]*route.Object, error) {
 	var objects []*route.Object
 	match := client.MatchingFields{indexBackend: serviceKey(b)}
 	if kind == v1alpha1.GRPCRouteKind {
 		var list gatewayv1.GRPCRouteList
-		if err := r.Client.List(ctx, &list, match); err != nil {
+		if err := r.Client.List(ctx, &list, match, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("list the GRPCRoutes that send to Service %s: %w", serviceKey(b), err)
 		}
 		for i := range list.Items {
@@ -62,7 +63,7 @@ func (r *Reconciler) routesTo(ctx context.Context, kind v1alpha1.RouteKind, b ro
 		return objects, nil
 	}
 	var list gatewayv1.HTTPRouteList
-	if err := r.Client.List(ctx, &list, match); err != nil {
+	if err := r.Client.List(ctx, &list, match, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the HTTPRoutes that send to Service %s: %w", serviceKey(b), err)
 	}
 	for i := range list.Items {
