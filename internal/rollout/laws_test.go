@@ -267,7 +267,7 @@ func (l *laws) watch(w *world) {
 		return
 	}
 	for _, r := range w.routes {
-		if r.stored == nil || route.Accepted(route.FromHTTPRoute(r.stored), route.ConfirmGeneration).State != route.Confirmed {
+		if r.stored == nil || route.Accepted(route.FromHTTPRoute(r.stored), route.ConfirmGeneration, nil).State != route.Confirmed {
 			return
 		}
 	}
