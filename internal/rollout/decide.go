@@ -101,6 +101,7 @@ func (d *draft) confirm() {
 	at := micro(d.now)
 	d.status.Share.ConfirmedAt = at
 	d.noteWarmPods()
+	d.resolvedAgain()
 	p := percent(d.share)
 	for i, r := range d.obs.Routes {
 		s := d.routeStatus(i)

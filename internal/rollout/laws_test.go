@@ -208,7 +208,7 @@ func (l *laws) decision(w *world, obs rollout.Observation, d rollout.Decision) {
 	}
 	s := see(obs, w.clock(), d)
 	for _, check := range []func(seen) string{
-		raiseWithinLimits, loweredInSteps, breakKept, stopKept, raiseOnEvidence, stageLeftOnEvidence, endOnEvidence, rollbackFinal, unhealthyRollsBack,
+		raiseWithinLimits, loweredInSteps, breakKept, stopKept, raiseOnEvidence, stageLeftOnEvidence, endOnEvidence, unresolvedGetsNothing, rollbackFinal, unhealthyRollsBack,
 		unknownHolds, onlyToReady, conflictWritesNothing, conflictHolds, observeWritesNothing, deletionSafe, kstatus, boundedStatus,
 		raiseInWindow, scaledForNeed, givenBackWhenIdle, stableUpdatedWhenProved, loweredForAReason, contentionHolds, l.raiseWithReplicas,
 		func(s seen) string { return l.deadlineKept(w, s) },
