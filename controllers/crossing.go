@@ -48,13 +48,14 @@ func managedRules(obs observation, o *route.Object) []route.ManagedRule {
 	return nil
 }
 
-// routesBy are the routes of a kind that have the value in an index of the cache.
+// routesBy are the routes of a kind that have the value in an index of the cache. They
+// share its memory, so they are not to be changed.
 func (r *Reconciler) routesBy(ctx context.Context, kind v1alpha1.RouteKind, index, value string) ([]*route.Object, error) {
 	var objects []*route.Object
 	match := client.MatchingFields{index: value}
 	if kind == v1alpha1.GRPCRouteKind {
 		var list gatewayv1.GRPCRouteList
-		if err := r.Client.List(ctx, &list, match); err != nil {
+		if err := r.Client.List(ctx, &list, match, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, err
 		}
 		for i := range list.Items {
@@ -63,7 +64,7 @@ func (r *Reconciler) routesBy(ctx context.Context, kind v1alpha1.RouteKind, inde
 		return objects, nil
 	}
 	var list gatewayv1.HTTPRouteList
-	if err := r.Client.List(ctx, &list, match); err != nil {
+	if err := r.Client.List(ctx, &list, match, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
 	for i := range list.Items {

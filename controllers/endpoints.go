@@ -37,7 +37,7 @@ func (r *Reconciler) readyPods(ctx context.Context, b route.Backend) ([]string, 
 		return nil, nil
 	}
 	var list discoveryv1.EndpointSliceList
-	if err := r.Client.List(ctx, &list, client.InNamespace(b.Namespace), client.MatchingFields{indexSliceService: b.Service}); err != nil {
+	if err := r.Client.List(ctx, &list, client.InNamespace(b.Namespace), client.MatchingFields{indexSliceService: b.Service}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the EndpointSlices of Service %s/%s: %w", b.Namespace, b.Service, err)
 	}
 	var pods []string
@@ -47,10 +47,8 @@ func (r *Reconciler) readyPods(ctx context.Context, b route.Backend) ([]string, 
 			continue
 		}
 		for _, e := range s.Endpoints {
-			ready := e.Conditions.Ready == nil || *e.Conditions.Ready
-			terminating := e.Conditions.Terminating != nil && *e.Conditions.Terminating
 			switch pod := podOf(e); {
-			case !ready || terminating:
+			case !ready(e):
 			case pod != "":
 				pods = append(pods, pod)
 			case len(e.Addresses) > 0:
@@ -63,6 +61,12 @@ func (r *Reconciler) readyPods(ctx context.Context, b route.Backend) ([]string, 
 		func(a, b []string) int { return len(a) - len(b) })...)
 	slices.Sort(pods)
 	return slices.Compact(pods), nil
+}
+
+// ready reports whether an endpoint takes requests, and goes on to.
+func ready(e discoveryv1.Endpoint) bool {
+	terminating := e.Conditions.Terminating != nil && *e.Conditions.Terminating
+	return (e.Conditions.Ready == nil || *e.Conditions.Ready) && !terminating
 }
 
 func podOf(e discoveryv1.Endpoint) string {

@@ -12,9 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
@@ -109,36 +107,21 @@ func (r *Reconciler) serverByFlag(key types.NamespacedName) route.Server {
 	return route.Server{Doubt: fmt.Sprintf("the controller cannot read who serves Gateway %s, so any report on it counts: name the gateway's controller in %s", key, controllersFlag)}
 }
 
-// TrimGateways keeps of a Gateway and of a GatewayClass what says who serves it, and
-// leaves everything else as it is. It is for the cache.
-func TrimGateways(o any) (any, error) {
-	trimmed := func(m metav1.ObjectMeta) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion, Generation: m.Generation}
-	}
-	switch g := o.(type) {
-	case *gatewayv1.Gateway:
-		return &gatewayv1.Gateway{ObjectMeta: trimmed(g.ObjectMeta), Spec: gatewayv1.GatewaySpec{GatewayClassName: g.Spec.GatewayClassName}}, nil
-	case *gatewayv1.GatewayClass:
-		return &gatewayv1.GatewayClass{ObjectMeta: trimmed(g.ObjectMeta), Spec: gatewayv1.GatewayClassSpec{ControllerName: g.Spec.ControllerName}}, nil
-	}
-	return o, nil
-}
-
 // watchGateways wakes the rollouts whose routes name a Gateway that comes, goes, or gets
 // another class, or whose class changes.
 func (r *Reconciler) watchGateways(b *builder.Builder) *builder.Builder {
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	if r.readable.gateways {
-		b = b.Watches(&gatewayv1.Gateway{}, handler.EnqueueRequestsFromMapFunc(r.rolloutsOfGateway), changed)
+		b = b.Watches(&gatewayv1.Gateway{}, r.relatedEvents(r.rolloutsOfGateway, neverLowers), changed)
 	}
 	if r.readable.classes {
-		b = b.Watches(&gatewayv1.GatewayClass{}, handler.EnqueueRequestsFromMapFunc(r.rolloutsOfClass), changed)
+		b = b.Watches(&gatewayv1.GatewayClass{}, r.relatedEvents(r.rolloutsOfClass, neverLowers), changed)
 	}
 	return b
 }
 
-func (r *Reconciler) rolloutsOfGateway(ctx context.Context, o client.Object) []reconcile.Request {
-	var all []reconcile.Request
+func (r *Reconciler) rolloutsOfGateway(ctx context.Context, o client.Object) []v1alpha1.WeightedRollout {
+	var all []v1alpha1.WeightedRollout
 	for _, kind := range []v1alpha1.RouteKind{v1alpha1.HTTPRouteKind, v1alpha1.GRPCRouteKind} {
 		if r.unserved[kind] {
 			continue
@@ -148,19 +131,19 @@ func (r *Reconciler) rolloutsOfGateway(ctx context.Context, o client.Object) []r
 			ctrl.LoggerFrom(ctx).Error(err, "cannot find the rollouts to wake", "gateway", client.ObjectKeyFromObject(o))
 		}
 		for _, named := range routes {
-			all = append(all, r.rolloutsBy(ctx, named.Namespace, indexRoute, routeKey{kind, named.Name}.String())...)
+			all = append(all, r.rolloutsToWake(ctx, named.Namespace, indexRoute, routeKey{kind, named.Name}.String())...)
 		}
 	}
 	return all
 }
 
 // rolloutsOfClass looks at every Gateway in the cache: classes hardly ever change.
-func (r *Reconciler) rolloutsOfClass(ctx context.Context, o client.Object) []reconcile.Request {
+func (r *Reconciler) rolloutsOfClass(ctx context.Context, o client.Object) []v1alpha1.WeightedRollout {
 	var gateways gatewayv1.GatewayList
 	if err := r.Client.List(ctx, &gateways); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "cannot find the rollouts to wake", "gatewayClass", o.GetName())
 	}
-	var all []reconcile.Request
+	var all []v1alpha1.WeightedRollout
 	for i := range gateways.Items {
 		if string(gateways.Items[i].Spec.GatewayClassName) == o.GetName() {
 			all = append(all, r.rolloutsOfGateway(ctx, &gateways.Items[i])...)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
@@ -23,6 +22,8 @@ type observation struct {
 	refs   []v1alpha1.RouteReference
 	// tracks are the workloads as they were read.
 	tracks tracks
+	// awaitsScale is true while the scale of a workload is being read.
+	awaitsScale bool
 }
 
 // observe reads everything that a decision needs, from the cache. fresh is false
@@ -97,15 +98,10 @@ func backendOf(namespace string, t *v1alpha1.Track) route.Backend {
 // lastWriter names the field manager, other than us, that wrote the route's spec
 // last, or is empty.
 func lastWriter(o *route.Object) string {
-	var name string
-	var last metav1.Time
-	for _, f := range o.ManagedFields {
-		if f.Manager == FieldOwner || f.Subresource != "" || f.Time == nil || f.Time.Before(&last) {
-			continue
-		}
-		name, last = f.Manager, *f.Time
+	if last := lastWrite(o.ManagedFields); last != nil {
+		return last.Manager
 	}
-	return name
+	return ""
 }
 
 // specProblem says what in the spec cannot be carried out, as far as health and the

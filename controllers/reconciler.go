@@ -6,6 +6,8 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -63,8 +65,22 @@ type Reconciler struct {
 	// Namespaces are those that the cache looks at; empty for all.
 	Namespaces []string
 
+	// Scales reads the scale of workloads that are read in no other way. Others may serve
+	// it, and say which kinds they have, so that nothing else is to wait for its answers.
+	// Default: Client.
+	Scales client.SubResourceClientConstructor
+
 	writes      writeLog
 	writeErrors errorLog
+	owners      ownership
+	scales      scales
+	// urgent are the rollouts that were put first and have not been decided on since, and
+	// overtaken those whose last write met a conflict. The keys are NamespacedNames.
+	urgent, overtaken sync.Map
+	// alarms are the timers of rollouts that time alone will lower.
+	alarms sync.Map
+	// wake wakes a rollout from outside of a pass; nil: nobody listens.
+	wake func(key types.NamespacedName, bad bool)
 	// unserved are the kinds of routes that the cluster does not serve.
 	unserved map[v1alpha1.RouteKind]bool
 	readable readable
@@ -98,39 +114,51 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		// The schema forbids it; there is nothing that could be done with such an object.
 		return ctrl.Result{}, r.removeFinalizer(ctx, wr)
 	}
+	_, urgent := r.urgent.LoadAndDelete(req.NamespacedName)
 	obs, fresh, err := r.observe(ctx, wr)
 	if err != nil || !fresh {
 		// Not fresh: the cache is older than our own last write. The watch brings us
 		// back when it has caught up.
-		return ctrl.Result{}, err
+		return r.notYet(req, urgent, err)
 	}
 	decision := rollout.Decide(obs.Observation, r.Clock.Now())
+	if obs.awaitsScale && !takesBack(obs, decision) {
+		// The answer wakes us.
+		return r.notYet(req, urgent, nil)
+	}
 	before := wr.Status
 	recorded, err := r.act(ctx, wr, obs, decision)
 	if recorded {
 		r.report(wr, before, decision)
 	}
 	if err != nil {
-		return r.retry(err)
+		return r.retry(req, obs, decision, err)
 	}
-	return r.requeue(decision), nil
+	r.overtaken.Delete(req.NamespacedName)
+	return r.requeue(req, obs, decision), nil
 }
 
-func (r *Reconciler) requeue(d rollout.Decision) ctrl.Result {
+func (r *Reconciler) requeue(req ctrl.Request, obs observation, d rollout.Decision) ctrl.Result {
+	r.setAlarm(req, obs, d)
 	if d.NextAt.IsZero() || d.Release {
 		return ctrl.Result{}
 	}
-	// A timer may be early by a moment, and a zero would mean never.
-	return ctrl.Result{RequeueAfter: max(d.NextAt.Sub(r.Clock.Now()), minRequeue)}
+	return ctrl.Result{RequeueAfter: r.until(d.NextAt), Priority: new(priorityDue)}
+}
+
+// until is how long it is to a time. A timer may be early by a moment, and a zero would mean
+// never.
+func (r *Reconciler) until(t time.Time) time.Duration {
+	return max(t.Sub(r.Clock.Now()), minRequeue)
 }
 
 // retry turns what other writers cause into a silent new attempt, and hands on
 // what is a real error.
-func (r *Reconciler) retry(err error) (ctrl.Result, error) {
+func (r *Reconciler) retry(req ctrl.Request, obs observation, d rollout.Decision, err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return ctrl.Result{RequeueAfter: conflictRequeue}, nil
+		return ctrl.Result{RequeueAfter: conflictRequeue, Priority: new(r.placeAfter(req, obs, d, true))}, nil
 	}
-	return ctrl.Result{}, err
+	return ctrl.Result{Priority: new(r.placeAfter(req, obs, d, false))}, err
 }
 
 func (r *Reconciler) forget(key types.NamespacedName) {
@@ -138,4 +166,6 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.writes.forget(key)
 	r.writeErrors.forget(key)
 	r.Metrics.Forget(key)
+	r.overtaken.Delete(key)
+	r.stopAlarm(key)
 }

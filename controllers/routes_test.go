@@ -18,9 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
@@ -41,7 +41,7 @@ func reconcilerWith(t *testing.T, objects ...client.Object) *Reconciler {
 		t.Fatal(err)
 	}
 	c := b.Build()
-	return &Reconciler{Client: c, Live: c}
+	return &Reconciler{Client: c, Live: c, Clock: clocktesting.NewFakeClock(time.Unix(1_700_000_000, 0))}
 }
 
 // builderIndexer hands the indexes to the fake client.
@@ -263,7 +263,7 @@ func TestWhoIsWoken(t *testing.T) {
 	elsewhere := &gatewayv1.GRPCRoute{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "web"}}
 	for _, tc := range []struct {
 		name string
-		got  []reconcile.Request
+		got  []v1alpha1.WeightedRollout
 		want string
 	}{
 		{"the HTTPRoute", r.rolloutsOfRoute(v1alpha1.HTTPRouteKind)(t.Context(), routes[0]), "near"},
@@ -275,10 +275,11 @@ func TestWhoIsWoken(t *testing.T) {
 		{"endpoints of nobody", r.rolloutsOfSlice(t.Context(), slice("apps", "web-stable")), ""},
 	} {
 		var names []string
-		for _, req := range tc.got {
+		for i := range tc.got {
+			req := &tc.got[i]
 			names = append(names, req.Name)
 			if req.Namespace != "shop" {
-				t.Errorf("%s: woken %s", tc.name, req)
+				t.Errorf("%s: woken %s/%s", tc.name, req.Namespace, req.Name)
 			}
 		}
 		if got := strings.Join(names, ","); got != tc.want {

@@ -13,12 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -35,35 +33,49 @@ const (
 	indexTarget       = "spec.scaleTargetRef"
 )
 
-// Wakeups carries the names of rollouts whose verdict has changed, until the manager
-// stops.
+// Wakeups carries the names of rollouts that something has changed for which is not watched,
+// until the manager stops.
 type Wakeups struct {
-	events chan event.TypedGenericEvent[types.NamespacedName]
+	events chan event.TypedGenericEvent[wakeup]
 	done   <-chan struct{}
+}
+
+// wakeup is the name of a rollout, and whether the news may lower its share.
+type wakeup struct {
+	key types.NamespacedName
+	bad bool
 }
 
 // NewWakeups returns an empty channel of wakeups that takes nothing more once ctx is
 // done: nobody reads it then, and whoever writes must not wait for ever.
 func NewWakeups(ctx context.Context) Wakeups {
-	return Wakeups{events: make(chan event.TypedGenericEvent[types.NamespacedName], 1024), done: ctx.Done()}
+	return Wakeups{events: make(chan event.TypedGenericEvent[wakeup], 1024), done: ctx.Done()}
 }
 
-// Notify wakes a rollout.
-func (w Wakeups) Notify(key types.NamespacedName) {
+// Notify wakes a rollout. Bad news puts it before all others.
+func (w Wakeups) Notify(key types.NamespacedName, bad bool) {
 	select {
-	case w.events <- event.TypedGenericEvent[types.NamespacedName]{Object: key}:
+	case w.events <- event.TypedGenericEvent[wakeup]{Object: wakeup{key, bad}}:
 	case <-w.done:
+	}
+}
+
+// wakeupEvents puts a rollout into the queue by the news.
+func (r *Reconciler) wakeupEvents() handler.TypedEventHandler[wakeup, reconcile.Request] {
+	return handler.TypedFuncs[wakeup, reconcile.Request]{
+		GenericFunc: func(_ context.Context, e event.TypedGenericEvent[wakeup], q requestQueue) {
+			priority := priorityDue
+			if e.Object.bad {
+				priority = priorityLower
+			}
+			r.enqueue(q, priority, reconcile.Request{NamespacedName: e.Object.key})
+		},
 	}
 }
 
 // SetupWithManager registers the controller, the indexes that it needs, and all
 // that wakes it.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, wakeups Wakeups, workers int) error {
-	wake := handler.TypedFuncs[types.NamespacedName, reconcile.Request]{
-		GenericFunc: func(_ context.Context, e event.TypedGenericEvent[types.NamespacedName], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			q.Add(reconcile.Request{NamespacedName: e.Object})
-		},
-	}
 	if err := r.findServed(mgr.GetRESTMapper()); err != nil {
 		return err
 	}
@@ -73,15 +85,16 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, wak
 	if err := r.addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
+	r.wake = wakeups.Notify
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("weightedrollout").
 		For(&v1alpha1.WeightedRollout{}).
-		Watches(&v1alpha1.WeightedRollout{}, handler.EnqueueRequestsFromMapFunc(r.sharersOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(r.rolloutsOfSlice)).
-		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(r.rolloutsOfWorkload(deploymentKind))).
-		Watches(&appsv1.StatefulSet{}, handler.EnqueueRequestsFromMapFunc(r.rolloutsOfWorkload(statefulSetKind))).
-		Watches(&autoscalingv2.HorizontalPodAutoscaler{}, handler.EnqueueRequestsFromMapFunc(r.rolloutsOfAutoscaler)).
-		WatchesRawSource(source.TypedChannel(wakeups.events, wake)).
+		Watches(&v1alpha1.WeightedRollout{}, r.rolloutEvents()).
+		Watches(&discoveryv1.EndpointSlice{}, r.relatedEvents(r.rolloutsOfSlice, losesEndpoints)).
+		Watches(&appsv1.Deployment{}, r.relatedEvents(r.rolloutsOfWorkload(deploymentKind), changesRevision)).
+		Watches(&appsv1.StatefulSet{}, r.relatedEvents(r.rolloutsOfWorkload(statefulSetKind), changesRevision)).
+		Watches(&autoscalingv2.HorizontalPodAutoscaler{}, r.relatedEvents(r.rolloutsOfAutoscaler, neverLowers)).
+		WatchesRawSource(source.TypedChannel(wakeups.events, r.wakeupEvents())).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
 			// A rollback must never wait for long behind its own failures.
@@ -90,7 +103,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, wak
 	for _, kind := range []v1alpha1.RouteKind{v1alpha1.HTTPRouteKind, v1alpha1.GRPCRouteKind} {
 		if !r.unserved[kind] {
 			empty, _ := newRoute(kind)
-			b = b.Watches(empty, handler.EnqueueRequestsFromMapFunc(r.rolloutsOfRoute(kind)))
+			b = b.Watches(empty, r.relatedEvents(r.rolloutsOfRoute(kind), r.strays))
 		}
 	}
 	return r.watchGateways(b).Complete(r)
@@ -156,19 +169,19 @@ func workloadsOf(wr *v1alpha1.WeightedRollout) []string {
 
 func workloadIndex(kind, name string) string { return cmp.Or(kind, deploymentKind) + "/" + name }
 
-func (r *Reconciler) rolloutsOfWorkload(kind string) handler.MapFunc {
-	return func(ctx context.Context, o client.Object) []reconcile.Request {
-		return r.rolloutsBy(ctx, o.GetNamespace(), indexWorkload, workloadIndex(kind, o.GetName()))
+func (r *Reconciler) rolloutsOfWorkload(kind string) related {
+	return func(ctx context.Context, o client.Object) []v1alpha1.WeightedRollout {
+		return r.rolloutsToWake(ctx, o.GetNamespace(), indexWorkload, workloadIndex(kind, o.GetName()))
 	}
 }
 
-func (r *Reconciler) rolloutsOfAutoscaler(ctx context.Context, o client.Object) []reconcile.Request {
+func (r *Reconciler) rolloutsOfAutoscaler(ctx context.Context, o client.Object) []v1alpha1.WeightedRollout {
 	h, ok := o.(*autoscalingv2.HorizontalPodAutoscaler)
 	if !ok {
 		return nil
 	}
 	target := h.Spec.ScaleTargetRef
-	return r.rolloutsBy(ctx, h.Namespace, indexWorkload, workloadIndex(target.Kind, target.Name))
+	return r.rolloutsToWake(ctx, h.Namespace, indexWorkload, workloadIndex(target.Kind, target.Name))
 }
 
 func routesOf(wr *v1alpha1.WeightedRollout) []string {
@@ -194,45 +207,36 @@ func servicesOf(wr *v1alpha1.WeightedRollout) []string {
 
 func serviceKey(b route.Backend) string { return b.Namespace + "/" + b.Service }
 
-func (r *Reconciler) rolloutsOfRoute(kind v1alpha1.RouteKind) handler.MapFunc {
-	return func(ctx context.Context, o client.Object) []reconcile.Request {
-		return r.rolloutsBy(ctx, o.GetNamespace(), indexRoute, routeKey{kind, o.GetName()}.String())
+func (r *Reconciler) rolloutsOfRoute(kind v1alpha1.RouteKind) related {
+	return func(ctx context.Context, o client.Object) []v1alpha1.WeightedRollout {
+		return r.rolloutsToWake(ctx, o.GetNamespace(), indexRoute, routeKey{kind, o.GetName()}.String())
 	}
 }
 
 // rolloutsOfSlice looks in every namespace: a rollout may have a track in another one.
-func (r *Reconciler) rolloutsOfSlice(ctx context.Context, o client.Object) []reconcile.Request {
-	service := route.Backend{Namespace: o.GetNamespace(), Service: o.GetLabels()[discoveryv1.LabelServiceName]}
-	return r.rolloutsBy(ctx, metav1.NamespaceAll, indexService, serviceKey(service))
+func (r *Reconciler) rolloutsOfSlice(ctx context.Context, o client.Object) []v1alpha1.WeightedRollout {
+	return r.rolloutsToWake(ctx, metav1.NamespaceAll, indexService, serviceOfSlice(o))
 }
 
-// sharersOf returns the rollouts that share a route with this one: they may have
-// to give way, or may take over.
-func (r *Reconciler) sharersOf(ctx context.Context, o client.Object) []reconcile.Request {
-	wr, ok := o.(*v1alpha1.WeightedRollout)
-	if !ok {
-		return nil
-	}
-	var all []reconcile.Request
-	for _, name := range routesOf(wr) {
-		for _, req := range r.rolloutsBy(ctx, wr.Namespace, indexRoute, name) {
-			if req.Name != wr.Name {
-				all = append(all, req)
-			}
-		}
-	}
-	return all
+// serviceOfSlice is the Service of an EndpointSlice, as the index of rollouts has it.
+func serviceOfSlice(o client.Object) string {
+	return serviceKey(route.Backend{Namespace: o.GetNamespace(), Service: o.GetLabels()[discoveryv1.LabelServiceName]})
 }
 
-func (r *Reconciler) rolloutsBy(ctx context.Context, namespace, index, value string) []reconcile.Request {
-	var list v1alpha1.WeightedRolloutList
-	if err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{index: value}); err != nil {
+func (r *Reconciler) rolloutsToWake(ctx context.Context, namespace, index, value string) []v1alpha1.WeightedRollout {
+	rollouts, err := r.rolloutsBy(ctx, namespace, index, value)
+	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "cannot find the rollouts to wake", "index", index, "value", value)
-		return nil
 	}
-	requests := make([]reconcile.Request, 0, len(list.Items))
-	for i := range list.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	return rollouts
+}
+
+// rolloutsBy finds rollouts in the cache. They share its memory, so they are not to be
+// changed.
+func (r *Reconciler) rolloutsBy(ctx context.Context, namespace, index, value string) ([]v1alpha1.WeightedRollout, error) {
+	var list v1alpha1.WeightedRolloutList
+	if err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{index: value}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
 	}
-	return requests
+	return list.Items, nil
 }

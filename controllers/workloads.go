@@ -5,15 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -64,8 +61,8 @@ func hasTemplate(ref *v1alpha1.WorkloadReference) bool {
 // observeWorkloads says what runs the pods of the two tracks. fresh is false if the cache
 // has not yet seen our own last write to one of them.
 func (r *Reconciler) observeWorkloads(ctx context.Context, wr *v1alpha1.WeightedRollout, obs *observation) (fresh bool, err error) {
-	if obs.StableWorkload, obs.tracks.stable, err = r.readWorkload(ctx, wr, v1alpha1.TrackStable, wr.Spec.Stable.Workload); err == nil {
-		obs.CanaryWorkload, obs.tracks.canary, err = r.readWorkload(ctx, wr, v1alpha1.TrackCanary, wr.Spec.Canary.Workload)
+	if obs.StableWorkload, obs.tracks.stable, err = r.readWorkload(ctx, wr, obs, v1alpha1.TrackStable, wr.Spec.Stable.Workload); err == nil {
+		obs.CanaryWorkload, obs.tracks.canary, err = r.readWorkload(ctx, wr, obs, v1alpha1.TrackCanary, wr.Spec.Canary.Workload)
 	}
 	if errors.Is(err, errStale) {
 		return false, nil
@@ -85,7 +82,7 @@ func (r *Reconciler) observeWorkloads(ctx context.Context, wr *v1alpha1.Weighted
 	return true, nil
 }
 
-func (r *Reconciler) readWorkload(ctx context.Context, wr *v1alpha1.WeightedRollout, track v1alpha1.TrackName, ref *v1alpha1.WorkloadReference) (*rollout.Workload, *podWorkload, error) {
+func (r *Reconciler) readWorkload(ctx context.Context, wr *v1alpha1.WeightedRollout, obs *observation, track v1alpha1.TrackName, ref *v1alpha1.WorkloadReference) (*rollout.Workload, *podWorkload, error) {
 	if ref == nil {
 		return nil, nil, nil
 	}
@@ -94,7 +91,7 @@ func (r *Reconciler) readWorkload(ctx context.Context, wr *v1alpha1.WeightedRoll
 		WriteError: r.writeErrors.of(client.ObjectKeyFromObject(wr), workloadKey(track)),
 	}
 	if !hasTemplate(ref) {
-		r.readScale(ctx, wr.Namespace, ref, w)
+		obs.awaitsScale = !r.lookUpScale(ctx, wr, ref, w) || obs.awaitsScale
 		return w, nil, nil
 	}
 	into, show := newPodWorkload(w.Kind)
@@ -156,38 +153,6 @@ func (r *Reconciler) autoscalerOf(ctx context.Context, namespace string, ref *v1
 		return nil, ambiguousError{err}
 	}
 	return h, nil
-}
-
-// readScale reads the replicas of a workload of any kind from its scale subresource. It
-// cannot be watched, so it is read when something else calls for a decision.
-func (r *Reconciler) readScale(ctx context.Context, namespace string, ref *v1alpha1.WorkloadReference, w *rollout.Workload) {
-	o := &unstructured.Unstructured{}
-	o.SetAPIVersion(ref.APIVersion)
-	o.SetKind(ref.Kind)
-	o.SetNamespace(namespace)
-	o.SetName(ref.Name)
-	// What is read without a type is answered without one.
-	scale := &unstructured.Unstructured{}
-	scale.SetGroupVersionKind(autoscalingv1.SchemeGroupVersion.WithKind("Scale"))
-	err := r.Client.SubResource("scale").Get(ctx, o, scale)
-	switch {
-	case apierrors.IsNotFound(err):
-		w.Problem = "there is no such workload, or its kind has no scale subresource: create it, or correct the spec"
-	case apierrors.IsForbidden(err):
-		w.Problem = "the controller may not read its scale: " + err.Error()
-	case meta.IsNoMatchError(err):
-		w.Problem = fmt.Sprintf("the cluster does not serve the kind %s of %s: correct the spec, or install it", ref.Kind, ref.APIVersion)
-	case err != nil:
-		// A decision is due all the same: a rollback does not wait for this.
-		w.Problem = "its scale cannot be read: " + err.Error()
-	default:
-		replicas, _, err := unstructured.NestedInt64(scale.Object, "spec", "replicas")
-		if err != nil || replicas < 0 || replicas > math.MaxInt32 {
-			w.Problem = "its scale has no number of replicas in spec.replicas"
-			return
-		}
-		w.Replicas = int32(replicas)
-	}
 }
 
 // writeWorkloads scales and updates as decided. One that cannot be written does not keep

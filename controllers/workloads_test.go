@@ -17,11 +17,9 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -268,7 +266,7 @@ func TestWorkloadIsRead(t *testing.T) {
 			r := reconcilerWith(t, tc.objects...)
 			wr := scaling(tc.capacity)
 			r.writeErrors.set(client.ObjectKeyFromObject(wr), workloadKey(v1alpha1.TrackCanary), errors.New("refused"))
-			got, shown, err := r.readWorkload(t.Context(), wr, v1alpha1.TrackCanary, tc.ref)
+			got, shown, err := r.readWorkload(t.Context(), wr, &observation{}, v1alpha1.TrackCanary, tc.ref)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -277,42 +275,6 @@ func TestWorkloadIsRead(t *testing.T) {
 			}
 			if exists := tc.want != nil && tc.want.Generation > 0; (shown != nil) != exists {
 				t.Errorf("shown %v, want one: %v", shown, exists)
-			}
-		})
-	}
-}
-
-// A scale that cannot be read is a problem to tell of, and keeps no decision from being
-// taken: a rollback does not wait for it.
-func TestScaleIsRead(t *testing.T) {
-	kind := schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}
-	four := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-canary"}, Spec: appsv1.ReplicaSetSpec{Replicas: new(int32(4))}}
-	for _, tc := range []struct {
-		name     string
-		objects  []client.Object
-		answer   error
-		replicas int32
-		problem  string
-	}{
-		{"read", []client.Object{four}, nil, 4, ""},
-		{"not found", nil, nil, 0, "there is no such workload, or its kind has no scale subresource: create it"},
-		{"forbidden", []client.Object{four}, forbidden("replicasets", "web-canary"), 0, "the controller may not read its scale: "},
-		{"a failing API server", []client.Object{four}, apierrors.NewInternalError(errors.New("etcd is down")), 0, "its scale cannot be read: Internal error occurred: etcd is down"},
-		{"no such kind", nil, &meta.NoKindMatchError{GroupKind: kind, SearchedVersions: []string{"v1"}}, 0, "the cluster does not serve the kind ReplicaSet of apps/v1: correct the spec, or install it"},
-		{"no answer", []client.Object{four}, context.DeadlineExceeded, 0, "its scale cannot be read: context deadline exceeded"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			s := serving(t, append(tc.objects, deployment("web-stable", 10, "web:1"))...)
-			s.scale = tc.answer
-			wr := scaling(v1alpha1.CapacityCheck)
-			wr.Spec.Canary.Workload.Kind = kind.Kind
-			got := s.observed(wr)
-			w := got.CanaryWorkload
-			if w.Replicas != tc.replicas || (w.Problem == "") != (tc.problem == "") || !strings.HasPrefix(w.Problem, tc.problem) {
-				t.Errorf("%d replicas, problem %q, want %d, %q", w.Replicas, w.Problem, tc.replicas, tc.problem)
-			}
-			if got.StableWorkload.Replicas != 10 || got.tracks.canary != nil || got.SameTemplate {
-				t.Errorf("stable has %d replicas, same template %v", got.StableWorkload.Replicas, got.SameTemplate)
 			}
 		})
 	}

@@ -17,6 +17,11 @@ const (
 	AbortAnnotation = "weightedrollout.dev/abort"
 )
 
+// OwnAnnotations are the keys of all annotations that the controller reads or writes.
+func OwnAnnotations() []string {
+	return []string{ManagedByAnnotation, CommandAnnotation, AbortAnnotation}
+}
+
 // Verb is what a command asks for.
 type Verb string
 

@@ -145,8 +145,12 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
+	scales, err := newScales(mgr)
+	if err != nil {
+		return err
+	}
 	r := &controllers.Reconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("weightedrollout"),
+		Client: mgr.GetClient(), Scales: scales, Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("weightedrollout"),
 		Evidence: collector, Metrics: counters, Announce: announcer(sender), Clock: clock.RealClock{}, Confirm: confirm, GatewayControllers: gatewayControllers, Namespaces: o.namespaceList(),
 	}
 	if err := r.SetupWithManager(ctx, mgr, wakeups, o.workers); err != nil {
@@ -177,6 +181,16 @@ func newManager(o options) (ctrl.Manager, error) {
 	return mgr, nil
 }
 
+// newScales returns a client that finds out by itself which kinds the cluster serves: a group
+// that is served by others, and does not answer, holds up nothing else.
+func newScales(mgr ctrl.Manager) (client.SubResourceClientConstructor, error) {
+	c, err := client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme()})
+	if err != nil {
+		return nil, fmt.Errorf("make a client for scales: %w", err)
+	}
+	return c, nil
+}
+
 func addProbes(mgr ctrl.Manager) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("add the liveness probe: %w", err)
@@ -202,17 +216,7 @@ func managerOptions(o options) ctrl.Options {
 		// HTTP/2 is off, so that its rapid-reset weaknesses do not concern us.
 		metrics.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }}
 	}
-	cacheOptions := cache.Options{
-		// By default, since the cluster need not serve these kinds.
-		DefaultTransform: controllers.TrimGateways,
-		// Who wrote a route is worth knowing; for the rest it is a waste of memory.
-		ByObject: map[client.Object]cache.ByObject{
-			&discoveryv1.EndpointSlice{}:             {Transform: cache.TransformStripManagedFields()},
-			&appsv1.Deployment{}:                     {Transform: cache.TransformStripManagedFields()},
-			&appsv1.StatefulSet{}:                    {Transform: cache.TransformStripManagedFields()},
-			&autoscalingv2.HorizontalPodAutoscaler{}: {Transform: cache.TransformStripManagedFields()},
-		},
-	}
+	cacheOptions := cache.Options{DefaultTransform: controllers.Trim}
 	if namespaces := o.namespaceList(); len(namespaces) > 0 {
 		cacheOptions.DefaultNamespaces = map[string]cache.Config{}
 		for _, namespace := range namespaces {

@@ -45,9 +45,9 @@ type Config struct {
 	Transport http.RoundTripper
 	// Log gets failures, without queries, addresses' user names or replies.
 	Log logr.Logger
-	// Notify is called when the signal of a verdict has changed. It should return
-	// soon. Default: nothing is called.
-	Notify func(types.NamespacedName)
+	// Notify is called when the signal of a verdict has changed, bad where it is now one
+	// that may lower the share. It should return soon. Default: nothing is called.
+	Notify func(k types.NamespacedName, bad bool)
 	// Evaluated is called after every evaluation. The reason is empty, or says why some of
 	// its metrics could not be read. Default: nothing is called.
 	Evaluated func(k types.NamespacedName, reason string)
@@ -90,7 +90,7 @@ func New(cfg Config) *Collector {
 		cfg.Secrets = noSecrets{}
 	}
 	if cfg.Notify == nil {
-		cfg.Notify = func(types.NamespacedName) {}
+		cfg.Notify = func(types.NamespacedName, bool) {}
 	}
 	if cfg.Evaluated == nil {
 		cfg.Evaluated = func(types.NamespacedName, string) {}

@@ -62,6 +62,9 @@ func TestBreachWakesAndActs(t *testing.T) {
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("wakes (-want +got):\n%s", diff)
 	}
+	if want := []bool{false, true, true}; !slices.Equal(f.bad, want) {
+		t.Errorf("bad news %v, want %v", f.bad, want)
+	}
 }
 
 func TestOneRequestPerKindAndThousand(t *testing.T) {

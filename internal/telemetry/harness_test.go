@@ -177,6 +177,7 @@ type fixture struct {
 	clock *clocktesting.FakeClock
 	mu    sync.Mutex
 	woken []string
+	bad   []bool // for each that is woken
 	logs  strings.Builder
 }
 
@@ -185,10 +186,10 @@ func newFixture(t *testing.T, address string, change ...func(*Config)) *fixture 
 	f := &fixture{t: t, clock: clocktesting.NewFakeClock(start)}
 	cfg := Config{
 		DefaultAddress: address, Clock: f.clock, Timeout: time.Minute, Transport: undated{http.DefaultTransport},
-		Notify: func(k types.NamespacedName) {
+		Notify: func(k types.NamespacedName, bad bool) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			f.woken = append(f.woken, k.Name)
+			f.woken, f.bad = append(f.woken, k.Name), append(f.bad, bad)
 		},
 		Log: funcr.New(func(prefix, args string) {
 			f.mu.Lock()

@@ -26,7 +26,7 @@ func (c *Collector) poll(ctx context.Context) time.Time {
 	// A server that is slow makes evidence old, which is a change of its own.
 	for _, e := range late {
 		if e.refresh(now) {
-			c.cfg.Notify(e.target.Key)
+			c.cfg.Notify(e.target.Key, e.bad())
 		}
 	}
 	return now
@@ -167,7 +167,7 @@ func (c *Collector) add(e *entry, windows []health.Window, readTo time.Time) {
 	}
 	c.cfg.Evaluated(e.target.Key, faultOf(windows))
 	if e.add(windows, readTo, c.cfg.Clock.Now()) {
-		c.cfg.Notify(e.target.Key)
+		c.cfg.Notify(e.target.Key, e.bad())
 	}
 }
 

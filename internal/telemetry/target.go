@@ -168,6 +168,13 @@ func (e *entry) refreshLocked(now time.Time) bool {
 	return changed
 }
 
+// bad reports whether the verdict that was last told may lower the share.
+func (e *entry) bad() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.signal.State == v1alpha1.VerdictUnhealthy || e.signal.State == v1alpha1.VerdictDegraded
+}
+
 // copyWindows returns a copy of the evidence.
 func (e *entry) copyWindows() []health.Window {
 	e.mu.Lock()
