@@ -3,7 +3,6 @@ package controllers
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -162,17 +161,4 @@ func gatewaysOf(o client.Object) []string {
 		}
 	}
 	return gateways
-}
-
-// ParseControllers reads a comma-separated list of the names that GatewayClasses have for
-// their controllers. It fails on what can be no such name.
-func ParseControllers(names []string) ([]gatewayv1.GatewayController, error) {
-	var all []gatewayv1.GatewayController
-	for _, name := range names {
-		if domain, path, ok := strings.Cut(name, "/"); !ok || domain == "" || path == "" || strings.ContainsAny(name, " \t") {
-			return nil, fmt.Errorf("%q is no controllerName of a GatewayClass: write it as there, such as traefik.io/gateway-controller", name)
-		}
-		all = append(all, gatewayv1.GatewayController(name))
-	}
-	return all, nil
 }

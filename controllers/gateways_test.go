@@ -237,15 +237,3 @@ func TestTrimGateways(t *testing.T) {
 		}
 	}
 }
-
-func TestParseControllers(t *testing.T) {
-	got, err := ParseControllers([]string{"traefik.io/gateway-controller", "a.io/b/c"})
-	if want := []gatewayv1.GatewayController{"traefik.io/gateway-controller", "a.io/b/c"}; err != nil || !slices.Equal(got, want) {
-		t.Errorf("%v, %v, want %v", got, err, want)
-	}
-	for _, name := range []string{"traefik", "/x", "traefik.io/", "a b/c"} {
-		if got, err := ParseControllers([]string{"a.io/b", name}); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("%q: %v, %v", name, got, err)
-		}
-	}
-}

@@ -118,9 +118,9 @@ func run(o options) error {
 	if err != nil {
 		return fmt.Errorf("--confirm: %w", err)
 	}
-	gatewayControllers, err := controllers.ParseControllers(splitNames(o.controllers))
+	gatewayControllers, err := readControllers(o.controllers)
 	if err != nil {
-		return fmt.Errorf("--gateway-controllers: %w", err)
+		return err
 	}
 	if err := o.check(); err != nil {
 		return err
