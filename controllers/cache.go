@@ -51,6 +51,10 @@ func Trim(o any) (any, error) {
 		}, nil
 	case *autoscalingv2.HorizontalPodAutoscaler:
 		return trimAutoscaler(o), nil
+	case *gatewayv1.Gateway:
+		return &gatewayv1.Gateway{ObjectMeta: identity(&o.ObjectMeta), Spec: gatewayv1.GatewaySpec{GatewayClassName: o.Spec.GatewayClassName}}, nil
+	case *gatewayv1.GatewayClass:
+		return &gatewayv1.GatewayClass{ObjectMeta: identity(&o.ObjectMeta), Spec: gatewayv1.GatewayClassSpec{ControllerName: o.Spec.ControllerName}}, nil
 	}
 	// A tombstone, among others.
 	return o, nil
@@ -133,6 +137,10 @@ func trimSlice(s *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	kept := &discoveryv1.EndpointSlice{ObjectMeta: identity(&s.ObjectMeta), AddressType: s.AddressType}
 	if service, ok := s.Labels[discoveryv1.LabelServiceName]; ok {
 		kept.Labels = map[string]string{discoveryv1.LabelServiceName: service}
+	}
+	if len(s.Ports) > 0 {
+		// That there is one is all that is asked.
+		kept.Ports = []discoveryv1.EndpointPort{{}}
 	}
 	for i := range s.Endpoints {
 		e := discoveryv1.Endpoint{Conditions: s.Endpoints[i].Conditions}

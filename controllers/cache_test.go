@@ -147,7 +147,7 @@ func sight(t *testing.T, c corpusRoute, o client.Object) seen {
 	t.Helper()
 	r := shown(o)
 	s := seen{
-		Inspection: route.Inspect(r, c.RuleNames, c.pair()), Generation: route.Accepted(r, route.ConfirmGeneration), Any: route.Accepted(r, route.ConfirmAccepted),
+		Inspection: route.Inspect(r, c.RuleNames, c.pair()), Generation: route.Accepted(r, route.ConfirmGeneration, nil), Any: route.Accepted(r, route.ConfirmAccepted, nil),
 		Backends: backendsOf(o), Owners: route.Owners(r), Writer: lastWriter(r), Crossing: r.Crossing(c.pair(), nil), UID: r.UID,
 	}
 	for _, share := range []weights.Share{0, 100, 1234, 5000, 10000} {
@@ -288,6 +288,7 @@ func sliceOf(service string, pods ...string) *discoveryv1.EndpointSlice {
 	s := &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Namespace: "shop", Name: service + "-1", UID: types.UID(service), Labels: map[string]string{discoveryv1.LabelServiceName: service}},
 		AddressType: discoveryv1.AddressTypeIPv4,
+		Ports:       []discoveryv1.EndpointPort{{Port: new(int32(8080))}},
 	}
 	for i, pod := range pods {
 		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{

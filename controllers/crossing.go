@@ -24,9 +24,9 @@ func (r *Reconciler) crossing(ctx context.Context, wr *v1alpha1.WeightedRollout,
 			continue
 		}
 		for _, b := range []route.Backend{pair.Stable, pair.Canary} {
-			routes, err := r.routesTo(ctx, kind, b)
+			routes, err := r.routesBy(ctx, kind, indexBackend, serviceKey(b))
 			if err != nil {
-				return "", err
+				return "", fmt.Errorf("list the %ss that send to Service %s: %w", kind, serviceKey(b), err)
 			}
 			for _, o := range routes {
 				if i := o.Crossing(pair, managedRules(obs, o)); i >= 0 {
@@ -48,14 +48,15 @@ func managedRules(obs observation, o *route.Object) []route.ManagedRule {
 	return nil
 }
 
-// routesTo finds routes in the cache. They share its memory, so they are not to be changed.
-func (r *Reconciler) routesTo(ctx context.Context, kind v1alpha1.RouteKind, b route.Backend) ([]*route.Object, error) {
+// routesBy are the routes of a kind that have the value in an index of the cache. They
+// share its memory, so they are not to be changed.
+func (r *Reconciler) routesBy(ctx context.Context, kind v1alpha1.RouteKind, index, value string) ([]*route.Object, error) {
 	var objects []*route.Object
-	match := client.MatchingFields{indexBackend: serviceKey(b)}
+	match := client.MatchingFields{index: value}
 	if kind == v1alpha1.GRPCRouteKind {
 		var list gatewayv1.GRPCRouteList
 		if err := r.Client.List(ctx, &list, match, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("list the GRPCRoutes that send to Service %s: %w", serviceKey(b), err)
+			return nil, err
 		}
 		for i := range list.Items {
 			objects = append(objects, route.FromGRPCRoute(&list.Items[i]))
@@ -64,7 +65,7 @@ func (r *Reconciler) routesTo(ctx context.Context, kind v1alpha1.RouteKind, b ro
 	}
 	var list gatewayv1.HTTPRouteList
 	if err := r.Client.List(ctx, &list, match, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the HTTPRoutes that send to Service %s: %w", serviceKey(b), err)
+		return nil, err
 	}
 	for i := range list.Items {
 		objects = append(objects, route.FromHTTPRoute(&list.Items[i]))
@@ -74,16 +75,20 @@ func (r *Reconciler) routesTo(ctx context.Context, kind v1alpha1.RouteKind, b ro
 
 // backendsOf is the value of the index: every Service that a route sends to.
 func backendsOf(o client.Object) []string {
-	var shown *route.Object
-	switch r := o.(type) {
-	case *gatewayv1.HTTPRoute:
-		shown = route.FromHTTPRoute(r)
-	case *gatewayv1.GRPCRoute:
-		shown = route.FromGRPCRoute(r)
-	}
 	var services []string
-	for _, b := range shown.Backends() {
+	for _, b := range shownRoute(o).Backends() {
 		services = append(services, serviceKey(b))
 	}
 	return services
+}
+
+// shownRoute shows a route of either kind; of anything else, an empty one.
+func shownRoute(o client.Object) *route.Object {
+	switch r := o.(type) {
+	case *gatewayv1.HTTPRoute:
+		return route.FromHTTPRoute(r)
+	case *gatewayv1.GRPCRoute:
+		return route.FromGRPCRoute(r)
+	}
+	return &route.Object{}
 }

@@ -23,11 +23,14 @@ func (r *Reconciler) observeEndpoints(ctx context.Context, wr *v1alpha1.Weighted
 		return err
 	}
 	obs.StableReady, obs.CanaryReady = len(obs.StablePods) > 0, len(obs.CanaryPods) > 0
+	obs.StableElsewhere, obs.CanaryElsewhere = pair.Stable.Namespace != wr.Namespace, pair.Canary.Namespace != wr.Namespace
 	return nil
 }
 
 // readyPods names what is behind the ready endpoints of a Service, each pod once: by its
-// uid, or by the address of what is no pod. One that is being shut down does not count.
+// uid, or by the address of what is no pod. One that is being shut down does not count, nor
+// do those of a slice without ports: nothing can be sent there, as when no container has
+// the name of the Service's targetPort.
 func (r *Reconciler) readyPods(ctx context.Context, b route.Backend) ([]string, error) {
 	if !r.watches(b.Namespace) {
 		// The spec's problem is told elsewhere.
@@ -40,6 +43,9 @@ func (r *Reconciler) readyPods(ctx context.Context, b route.Backend) ([]string, 
 	var pods []string
 	nameless := map[discoveryv1.AddressType][]string{}
 	for _, s := range list.Items {
+		if len(s.Ports) == 0 {
+			continue
+		}
 		for _, e := range s.Endpoints {
 			switch pod := podOf(e); {
 			case !ready(e):

@@ -35,7 +35,7 @@ func endpoint(address, uid string, ready, terminating *bool) discoveryv1.Endpoin
 func endpoints(family discoveryv1.AddressType, all ...discoveryv1.Endpoint) *discoveryv1.EndpointSlice {
 	return &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Namespace: "shop", Labels: map[string]string{discoveryv1.LabelServiceName: "web-canary"}},
-		AddressType: family, Endpoints: all,
+		AddressType: family, Endpoints: all, Ports: []discoveryv1.EndpointPort{{Port: new(int32(8080))}},
 	}
 }
 
@@ -46,6 +46,8 @@ func TestReadyPods(t *testing.T) {
 	elsewhere.Namespace = "apps"
 	of := endpoints(v4, endpoint("10.0.0.8", "y", yes, no))
 	of.Labels[discoveryv1.LabelServiceName] = "web-stable"
+	portless := endpoints(v4, endpoint("10.0.0.3", "c", yes, no))
+	portless.Ports = nil
 	unidentified := endpoint("10.0.0.1", "", yes, no)
 	unidentified.TargetRef = &corev1.ObjectReference{Kind: "Pod", Name: "pod-a"}
 	for _, tc := range []struct {
@@ -64,6 +66,8 @@ func TestReadyPods(t *testing.T) {
 		{"not known to be ready is ready", []*discoveryv1.EndpointSlice{endpoints(v4, endpoint("10.0.0.1", "a", nil, nil))}, []string{"a"}},
 		{"not ready", []*discoveryv1.EndpointSlice{endpoints(v4, endpoint("10.0.0.1", "a", no, no), endpoint("10.0.0.2", "b", yes, nil))}, []string{"b"}},
 		{"ready and being shut down", []*discoveryv1.EndpointSlice{endpoints(v4, endpoint("10.0.0.1", "a", yes, yes), endpoint("10.0.0.2", "b", nil, yes))}, nil},
+		{"ready, and without the port", []*discoveryv1.EndpointSlice{portless}, nil},
+		{"one of two without the port", []*discoveryv1.EndpointSlice{portless, endpoints(v4, endpoint("10.0.0.1", "a", yes, no))}, []string{"a"}},
 		{"no pods, one family", []*discoveryv1.EndpointSlice{endpoints(v4, endpoint("10.0.0.2", "", yes, no), endpoint("10.0.0.1", "", nil, nil))}, []string{"10.0.0.1", "10.0.0.2"}},
 		{"no pods, two families", []*discoveryv1.EndpointSlice{
 			endpoints(v4, endpoint("10.0.0.1", "", yes, no), endpoint("10.0.0.2", "", no, no)),

@@ -49,7 +49,13 @@ func (r *Reconciler) observe(ctx context.Context, wr *v1alpha1.WeightedRollout) 
 			return obs, false, nil
 		}
 		obs.routes, obs.refs = append(obs.routes, o), append(obs.refs, ref)
-		obs.Routes = append(obs.Routes, r.observeRoute(wr, ref, o))
+		observed := r.observeRoute(wr, ref, o)
+		if o != nil {
+			if observed.Acceptance, err = r.accepted(ctx, o); err != nil {
+				return obs, false, err
+			}
+		}
+		obs.Routes = append(obs.Routes, observed)
 	}
 	if err := r.disown(ctx, wr, &obs); err != nil {
 		return obs, false, err
@@ -68,6 +74,7 @@ func (r *Reconciler) observe(ctx context.Context, wr *v1alpha1.WeightedRollout) 
 	return obs, true, nil
 }
 
+// observeRoute says all of a route but what its gateways say.
 func (r *Reconciler) observeRoute(wr *v1alpha1.WeightedRollout, ref v1alpha1.RouteReference, o *route.Object) rollout.Route {
 	key := keyOf(ref)
 	observed := rollout.Route{Kind: key.kind, Name: key.name}
@@ -76,7 +83,6 @@ func (r *Reconciler) observeRoute(wr *v1alpha1.WeightedRollout, ref v1alpha1.Rou
 	}
 	observed.Found, observed.UID, observed.Generation = true, o.UID, o.Generation
 	observed.Inspection = route.Inspect(o, ref.RuleNames, pairOf(wr))
-	observed.Acceptance = route.Accepted(o, r.Confirm)
 	observed.Writer = lastWriter(o)
 	observed.Mark = route.MarkOf(o, wr.UID)
 	observed.WriteError = r.writeErrors.of(client.ObjectKeyFromObject(wr), key)

@@ -75,7 +75,7 @@ func (r *Reconciler) notYet(req ctrl.Request, urgent bool, err error) (ctrl.Resu
 // placeAfter is the priority of a pass that is done again. A rollout that was overtaken
 // keeps its place once; one that is overtaken again and again does not hold up the others.
 func (r *Reconciler) placeAfter(req ctrl.Request, obs observation, d rollout.Decision, conflict bool) int {
-	if slices.ContainsFunc(obs.Routes, func(o rollout.Route) bool { return lowers(d, o) }) {
+	if slices.ContainsFunc(obs.Routes, d.Lowers) {
 		return priorityLower
 	}
 	if conflict {
@@ -97,7 +97,7 @@ func (r *Reconciler) setAlarm(req ctrl.Request, obs observation, d rollout.Decis
 	later := obs.Observation
 	later.Status = &d.Status
 	next := rollout.Decide(later, d.NextAt)
-	if slices.ContainsFunc(obs.Routes, func(o rollout.Route) bool { return lowers(next, o) }) {
+	if slices.ContainsFunc(obs.Routes, next.Lowers) {
 		r.alarms.Store(req.NamespacedName, time.AfterFunc(r.until(d.NextAt), func() { r.wake(req.NamespacedName, true) }))
 	}
 }
@@ -108,11 +108,6 @@ func (r *Reconciler) stopAlarm(key types.NamespacedName) {
 			timer.Stop()
 		}
 	}
-}
-
-// lowers reports whether a decision takes traffic off the track under test in a route.
-func lowers(d rollout.Decision, o rollout.Route) bool {
-	return d.NeedsWrite(o) && exceeds(o.Inspection, d.Share, d.Returning)
 }
 
 // exceeds reports whether the track under test has more than its share in a route.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 	"github.com/weightedrollout/weightedrollout/internal/health"
@@ -58,6 +59,9 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Confirm says what counts as a gateway's confirmation of a route.
 	Confirm route.ConfirmMode
+	// GatewayControllers are those whose confirmation counts where it cannot be read which
+	// one serves a Gateway; empty: anybody's.
+	GatewayControllers []gatewayv1.GatewayController
 	// Namespaces are those that the cache looks at; empty for all.
 	Namespaces []string
 
@@ -80,11 +84,13 @@ type Reconciler struct {
 	wake func(key types.NamespacedName, bad bool)
 	// unserved are the kinds of routes that the cluster does not serve.
 	unserved map[v1alpha1.RouteKind]bool
+	readable readable
 }
 
 // +kubebuilder:rbac:groups=weightedrollout.dev,resources=weightedrollouts,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=weightedrollout.dev,resources=weightedrollouts/status,verbs=patch
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes;grpcroutes,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=gateways;gatewayclasses,verbs=list;watch
 // +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=list;watch
 // +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets,verbs=list;watch
 // +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=list;watch

@@ -296,6 +296,7 @@ func TestReadyInAnotherNamespace(t *testing.T) {
 			ObjectMeta:  metav1.ObjectMeta{Namespace: namespace, Name: "s", Labels: map[string]string{discoveryv1.LabelServiceName: "web-canary"}},
 			AddressType: discoveryv1.AddressTypeIPv4,
 			Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}, Conditions: discoveryv1.EndpointConditions{Ready: ready}}},
+			Ports:       []discoveryv1.EndpointPort{{Port: new(int32(8080))}},
 		}
 	}
 	for _, tc := range []struct {

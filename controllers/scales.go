@@ -204,5 +204,5 @@ func (r *Reconciler) fetchScale(ctx context.Context, k scaleKey) (replicas int32
 // takesBack reports whether a decision takes traffic off the track under test, or lets the
 // rollout go: that waits for no scale.
 func takesBack(obs observation, d rollout.Decision) bool {
-	return d.Release || obs.Deleting || slices.ContainsFunc(obs.Routes, func(o rollout.Route) bool { return lowers(d, o) })
+	return d.Release || obs.Deleting || slices.ContainsFunc(obs.Routes, d.Lowers)
 }

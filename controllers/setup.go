@@ -79,6 +79,9 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, wak
 	if err := r.findServed(mgr.GetRESTMapper()); err != nil {
 		return err
 	}
+	if err := r.findReadable(ctx); err != nil {
+		return err
+	}
 	if err := r.addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
@@ -103,7 +106,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, wak
 			b = b.Watches(empty, r.relatedEvents(r.rolloutsOfRoute(kind), r.strays))
 		}
 	}
-	return b.Complete(r)
+	return r.watchGateways(b).Complete(r)
 }
 
 func (r *Reconciler) addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
@@ -144,6 +147,9 @@ func (r *Reconciler) addIndexes(ctx context.Context, indexer client.FieldIndexer
 		empty, _ := newRoute(kind)
 		if err := indexer.IndexField(ctx, empty, indexBackend, backendsOf); err != nil {
 			return fmt.Errorf("index %ss by their backends: %w", kind, err)
+		}
+		if err := indexer.IndexField(ctx, empty, indexGateway, gatewaysOf); err != nil {
+			return fmt.Errorf("index %ss by their Gateways: %w", kind, err)
 		}
 	}
 	return nil

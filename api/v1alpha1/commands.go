@@ -23,7 +23,7 @@ const (
 
 // OwnAnnotations are the keys of all annotations that the controller reads or writes.
 func OwnAnnotations() []string {
-	return []string{ManagedByAnnotation, CommandAnnotation, AbortAnnotation}
+	return []string{ManagedByAnnotation, LoweredAnnotation, CommandAnnotation, AbortAnnotation}
 }
 
 // Verb is what a command asks for.

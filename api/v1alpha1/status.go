@@ -251,7 +251,7 @@ type StageStatus struct {
 
 // WarmupStatus says how far a cold canary has warmed up.
 type WarmupStatus struct {
-	// reason is why the canary is cold: Started, NotReady, PodsReplaced or Break.
+	// reason is why the canary is cold: Started, NotReady, NotResolved, PodsReplaced or Break.
 	// +optional
 	Reason ColdReason `json:"reason,omitempty"`
 
@@ -282,6 +282,8 @@ const (
 	ColdStarted ColdReason = "Started"
 	// ColdNotReady is the first traffic after the canary was not ready.
 	ColdNotReady ColdReason = "NotReady"
+	// ColdNotResolved is the first traffic after a gateway could not resolve it.
+	ColdNotResolved ColdReason = "NotResolved"
 	// ColdPodsReplaced is the first traffic after every pod of the canary was replaced.
 	ColdPodsReplaced ColdReason = "PodsReplaced"
 	// ColdBreak is the first traffic after a break.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
 // checkNoCommand refuses what is left of the command line after the flags: everything
@@ -58,4 +59,20 @@ func checkWait(flag string, wait time.Duration, such string) error {
 		return nil
 	}
 	return fmt.Errorf("--%s: a wait of %s is none: give one above 0s, such as %s", flag, wait, such)
+}
+
+// readControllers reads a comma-separated list of the names that GatewayClasses have for
+// their controllers. A list that is not empty and names none would stand for anybody.
+func readControllers(list string) ([]gatewayv1.GatewayController, error) {
+	var all []gatewayv1.GatewayController
+	for _, name := range splitNames(list) {
+		if domain, path, ok := strings.Cut(name, "/"); !ok || domain == "" || path == "" || strings.ContainsAny(name, " \t") {
+			return nil, fmt.Errorf("--gateway-controllers: %q is no controllerName of a GatewayClass: write it as there, such as traefik.io/gateway-controller", name)
+		}
+		all = append(all, gatewayv1.GatewayController(name))
+	}
+	if list != "" && len(all) == 0 {
+		return nil, fmt.Errorf("--gateway-controllers: %q names no controller: give one or more, such as traefik.io/gateway-controller, or leave the flag out for anybody's confirmation", list)
+	}
+	return all, nil
 }

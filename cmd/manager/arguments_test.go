@@ -2,8 +2,11 @@ package main
 
 import (
 	"io"
+	"slices"
 	"strings"
 	"testing"
+
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
 // TestNoCommand: a word that is no command ends the flags, so that all behind it would go
@@ -58,5 +61,22 @@ func TestStandDownRefuses(t *testing.T) {
 				t.Errorf("exit code %d, %q, want %d and %q", code, errOut.String(), usageExitCode, tc.message)
 			}
 		})
+	}
+}
+
+func TestReadControllers(t *testing.T) {
+	for list, want := range map[string][]gatewayv1.GatewayController{
+		"":                              nil,
+		"traefik.io/gateway-controller": {"traefik.io/gateway-controller"},
+		" a.io/b/c , d.io/e,":           {"a.io/b/c", "d.io/e"},
+	} {
+		if got, err := readControllers(list); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%q: %v, %v, want %v", list, got, err, want)
+		}
+	}
+	for _, list := range []string{"traefik", "/x", "traefik.io/", "a.io/b,c d/e", ",", " "} {
+		if got, err := readControllers(list); err == nil || !strings.Contains(err.Error(), "--gateway-controllers: ") {
+			t.Errorf("%q: %v, %v, want an error", list, got, err)
+		}
 	}
 }

@@ -47,6 +47,7 @@ type options struct {
 	evidence        evidenceOptions
 	notify          notifyOptions
 	confirm         string
+	controllers     string
 	workers         int
 	showVersion     bool
 	zap             zap.Options
@@ -62,6 +63,7 @@ func (o *options) bind(fs *flag.FlagSet) {
 	o.evidence.bind(fs)
 	o.notify.bind(fs)
 	fs.StringVar(&o.confirm, "confirm", "generation", "What confirms a route: generation (Accepted and ResolvedRefs are True for the generation that was written) or accepted (they are True; for gateways that report no generation).")
+	fs.StringVar(&o.controllers, "gateway-controllers", "", "Comma-separated controllers of gateways, as GatewayClasses name them, whose confirmation counts where Gateways or GatewayClasses cannot be read. Default: anybody's.")
 	fs.IntVar(&o.workers, "workers", 8, "Number of rollouts that are worked on at the same time.")
 	fs.BoolVar(&o.showVersion, "version", false, "Print the version and exit.")
 	o.zap.BindFlags(fs)
@@ -116,6 +118,10 @@ func run(o options) error {
 	if err != nil {
 		return fmt.Errorf("--confirm: %w", err)
 	}
+	gatewayControllers, err := readControllers(o.controllers)
+	if err != nil {
+		return err
+	}
 	if err := o.check(); err != nil {
 		return err
 	}
@@ -145,7 +151,7 @@ func run(o options) error {
 	}
 	r := &controllers.Reconciler{
 		Client: mgr.GetClient(), Scales: scales, Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("weightedrollout"),
-		Evidence: collector, Metrics: counters, Announce: announcer(sender), Clock: clock.RealClock{}, Confirm: confirm, Namespaces: o.namespaceList(),
+		Evidence: collector, Metrics: counters, Announce: announcer(sender), Clock: clock.RealClock{}, Confirm: confirm, GatewayControllers: gatewayControllers, Namespaces: o.namespaceList(),
 	}
 	if err := r.SetupWithManager(ctx, mgr, wakeups, o.workers); err != nil {
 		return fmt.Errorf("set up the controller: %w", err)

@@ -50,6 +50,9 @@ func Swings(in Input) Finding {
 	if why[v1alpha1.ReasonCanaryNotReady] || why[v1alpha1.ReasonPodsReplaced] {
 		f.remedy("the canary's pods come and go", "look at their restarts, probes and evictions")
 	}
+	if why[v1alpha1.ReasonNotResolved] {
+		f.remedy("a gateway cannot resolve a backend from time to time", "look at the ReferenceGrants and Services, and at who changes them")
+	}
 	if why[v1alpha1.ReasonBreakerOpen] {
 		f.remedy("the canary breaks again whenever it is tried", "repair it; a lower onUnhealthy.maxTrips ends the attempt sooner")
 	}

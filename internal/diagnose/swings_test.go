@@ -45,6 +45,7 @@ func TestSwings(t *testing.T) {
 		"a saw":               {course(20, up, 16, degraded, 20, up, 16, degraded), Problem, []string{"changed its direction 3 times", "health.latency.smoothing", "health.degradedBelow", "health.latency.penalty"}},
 		"a saw of drift":      {course(20, up, 5, drift, 20, up, 5, drift), Problem, []string{"another writer changes the weights"}},
 		"a saw of breaks":     {course(20, up, 0, v1alpha1.ReasonBreakerOpen, 5, up, 0, v1alpha1.ReasonBreakerOpen), Problem, []string{"onUnhealthy.maxTrips"}},
+		"a saw of a grant":    {course(20, up, 0, v1alpha1.ReasonNotResolved, 5, up, 0, v1alpha1.ReasonNotResolved), Problem, []string{"ReferenceGrants"}},
 		"a saw of pods":       {course(20, up, 0, v1alpha1.ReasonCanaryNotReady, 5, up, 0, v1alpha1.ReasonCanaryNotReady), Problem, []string{"probes"}},
 		"down later":          {outcome(course(1, up, 5, up, 0, back), v1alpha1.ReasonUnhealthy), OK, []string{"turned 1 time"}},
 		"fell at once":        {outcome(course(5, up, 0, back), v1alpha1.ReasonUnhealthy), CannotTell, []string{"fell with its first traffic, 5% (RolledBack)", "ramp.warmup.initialPercent"}},

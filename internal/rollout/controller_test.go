@@ -93,7 +93,7 @@ func (w *world) observeRoute(ref v1alpha1.RouteReference) rollout.Route {
 		Stable: route.Backend{Namespace: "shop", Service: w.object.spec.Stable.Service, Port: w.object.spec.Stable.Port},
 		Canary: route.Backend{Namespace: "shop", Service: w.object.spec.Canary.Service, Port: w.object.spec.Canary.Port},
 	})
-	r.Acceptance = route.Accepted(shown, route.ConfirmGeneration)
+	r.Acceptance = route.Accepted(shown, route.ConfirmGeneration, nil)
 	r.Writer, r.WriteError = served.writer, w.controller.refusals[ref.Name]
 	r.Mark = route.MarkOf(shown, rolloutUID)
 	return r

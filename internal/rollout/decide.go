@@ -106,6 +106,7 @@ func (d *draft) confirm() {
 	d.status.Share.ConfirmedAt = at
 	d.holdBegins()
 	d.noteWarmPods()
+	d.resolvedAgain()
 	p := percent(d.share)
 	for i, r := range d.obs.Routes {
 		s := d.routeStatus(i)

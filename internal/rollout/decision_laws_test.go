@@ -60,7 +60,7 @@ func recovered(s seen) bool {
 // loweredInSteps is law 2 for a degraded canary: it is the only one whose share falls
 // by steps, which have limits and an end.
 func loweredInSteps(s seen) string {
-	told := s.told(v1alpha1.ReasonDrift) || s.told(v1alpha1.ReasonCanaryNotReady) || s.told(v1alpha1.ReasonBreakerOpen) || s.told(v1alpha1.ReasonPodsReplaced)
+	told := s.told(v1alpha1.ReasonDrift) || s.told(v1alpha1.ReasonCanaryNotReady) || s.told(v1alpha1.ReasonBreakerOpen) || s.told(v1alpha1.ReasonPodsReplaced) || s.told(v1alpha1.ReasonNotResolved)
 	if !s.known || s.has >= s.had || s.is.Attempt != s.was.Attempt || s.is.Outcome != v1alpha1.OutcomeInProgress || told || s.obs.Deleting {
 		return ""
 	}
@@ -207,6 +207,21 @@ func (s seen) skipped() bool {
 // stableFollows tells whether stable runs what the canary has proved.
 func (s seen) stableFollows() bool {
 	return s.bothWorkloads() && s.obs.SameTemplate && s.obs.StableWorkload.Unready == "" && !s.obs.Spec.Paused
+}
+
+// unresolvedGetsNothing: in one pass, a track in another namespace that a gateway may not
+// be able to resolve gives its traffic to the other one, if that is ready.
+func unresolvedGetsNothing(s seen) string {
+	elsewhere, other := s.obs.CanaryElsewhere, s.obs.StableReady
+	if s.returning {
+		elsewhere, other = s.obs.StableElsewhere, s.obs.CanaryReady
+	}
+	unresolved := slices.ContainsFunc(s.obs.Routes, func(r rollout.Route) bool { return r.Found && r.Acceptance.Unresolved })
+	blocked := s.obs.Owner != "" || s.obs.Spec.Mode == v1alpha1.ModeObserve || s.obs.Deleting || s.told(v1alpha1.ReasonPodsReplaced) || s.told(v1alpha1.ReasonCommandAccepted)
+	if !s.known || !elsewhere || !other || !unresolved || blocked || s.part(s.has) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("a gateway cannot resolve a backend, and the track under test keeps %d", s.part(s.has))
 }
 
 // rollbackFinal is law 5.

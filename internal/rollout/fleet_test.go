@@ -262,6 +262,7 @@ func (w *world) observeFleets(obs *rollout.Observation) {
 	if obs.CanaryReady = w.canaryReady && len(w.canary.ready()) > 0; obs.CanaryReady {
 		obs.CanaryPods = w.canary.ready()
 	}
+	obs.StableElsewhere, obs.CanaryElsewhere = w.stableElsewhere, w.canaryElsewhere
 	if w.sharedPods {
 		obs.CanaryPods = obs.StablePods
 	}

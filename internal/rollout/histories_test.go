@@ -332,8 +332,9 @@ func (h *history) gatewayTrouble() {
 	h.gateway = gateway{
 		delay:   draw(h, "delay", 0, 2*time.Second, 50*time.Second),
 		silent:  rapid.IntRange(0, 3).Draw(h.t, "silent") == 0,
-		rejects: draw(h, "rejects", "", "", "BackendNotFound"),
+		rejects: draw(h, "rejects", "", "", "BackendNotFound"), ignoresIdle: draw(h, "ignoresIdle", false, true),
 	}
+	h.stableElsewhere, h.canaryElsewhere = draw(h, "stable elsewhere", false, true), draw(h, "canary elsewhere", false, true)
 	h.serve()
 }
 

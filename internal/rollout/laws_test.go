@@ -218,7 +218,7 @@ func (l *laws) decision(w *world, obs rollout.Observation, d rollout.Decision) {
 	}
 	s := see(obs, w.clock(), d)
 	for _, check := range []func(seen) string{
-		raiseWithinLimits, loweredInSteps, breakKept, stopKept, raiseOnEvidence, stageLeftOnEvidence, endOnEvidence, rollbackFinal, unhealthyRollsBack,
+		raiseWithinLimits, loweredInSteps, breakKept, stopKept, raiseOnEvidence, stageLeftOnEvidence, endOnEvidence, unresolvedGetsNothing, rollbackFinal, unhealthyRollsBack,
 		unknownHolds, onlyToReady, conflictWritesNothing, conflictHolds, observeWritesNothing, deletionSafe, kstatus, boundedStatus,
 		raiseInWindow, scaledForNeed, givenBackWhenIdle, stableUpdatedWhenProved, loweredForAReason, contentionHolds, oneAnswer, l.raiseWithReplicas,
 		func(s seen) string { return l.deadlineKept(w, s) }, l.raisedFromEarned, wholeTransition, orderTookEffect,
@@ -278,7 +278,7 @@ func (l *laws) watch(w *world) {
 		return
 	}
 	for _, r := range w.routes {
-		if r.stored == nil || route.Accepted(route.FromHTTPRoute(r.stored), route.ConfirmGeneration).State != route.Confirmed {
+		if r.stored == nil || route.Accepted(route.FromHTTPRoute(r.stored), route.ConfirmGeneration, nil).State != route.Confirmed {
 			return
 		}
 	}

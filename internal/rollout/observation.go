@@ -44,6 +44,9 @@ type Observation struct {
 	Routes []Route
 	// StableReady and CanaryReady tell whether the Service has a ready endpoint.
 	StableReady, CanaryReady bool
+	// StableElsewhere and CanaryElsewhere tell whether the Service is in another namespace
+	// than the routes, so that a gateway needs a ReferenceGrant to resolve it.
+	StableElsewhere, CanaryElsewhere bool
 	// StablePods and CanaryPods name what is behind the ready endpoints: the pods' uids,
 	// sorted, or the addresses where an endpoint is no pod.
 	StablePods, CanaryPods []string

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -67,7 +68,7 @@ func (d *draft) reportRoutes() {
 	high, seen := weights.ShareNone, false
 	for i, r := range d.obs.Routes {
 		s := *d.routeStatus(i)
-		s.Reason, s.Message = d.routeReason(r)
+		s.Reason, s.Message = d.routeReason(i)
 		if r.Found && s.UID == "" {
 			s.UID = r.UID
 		}
@@ -95,7 +96,19 @@ func (d *draft) reportRoutes() {
 	}
 }
 
-func (d *draft) routeReason(r Route) (reason, message string) {
+// routeReason says what is wrong with the i-th observed route. What a gateway has said
+// against it stands until the gateway has looked at it again: our own write to the route is
+// no answer.
+func (d *draft) routeReason(i int) (reason, message string) {
+	r, was := d.obs.Routes[i], d.routeStatus(i)
+	reason, message = d.reasonNow(r)
+	if reason == v1alpha1.ReasonRouteNotConfirmed && r.Acceptance.State == route.Pending && rejects(was.Reason) && was.UID == r.UID {
+		return was.Reason, was.Message
+	}
+	return reason, message
+}
+
+func (d *draft) reasonNow(r Route) (reason, message string) {
 	switch {
 	case !r.Found:
 		return v1alpha1.ReasonRouteMissing, "there is no such route"
@@ -213,10 +226,11 @@ func (d *draft) conditions() {
 }
 
 func (d *draft) routeCondition() {
-	reason, message := "", ""
-	for _, r := range d.obs.Routes {
+	reason, message, note := "", "", ""
+	for i, r := range d.obs.Routes {
+		note = cmp.Or(note, r.Acceptance.Note)
 		// A rejection comes first: its duration decides on a rollback.
-		if is, text := d.routeReason(r); is != "" && (reason == "" || rejects(is) && !rejects(reason)) {
+		if is, text := d.routeReason(i); is != "" && (reason == "" || rejects(is) && !rejects(reason)) {
 			reason, message = is, fmt.Sprintf("%s %q: %s", r.Kind, r.Name, text)
 		}
 	}
@@ -224,6 +238,9 @@ func (d *draft) routeCondition() {
 	switch reason {
 	case "":
 		status, reason, message = metav1.ConditionTrue, v1alpha1.ReasonAccepted, "every gateway takes the routes and resolves their backends"
+		if note != "" {
+			message += "; " + note
+		}
 	case v1alpha1.ReasonRouteNotConfirmed:
 		status = metav1.ConditionUnknown
 	}

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,26 +80,82 @@ func trackUnready(d *draft) bool {
 	return false
 }
 
-// routeUnresolved rolls back when a gateway has rejected a route, or could not
-// resolve its backends, for onUnhealthy.for.
+// routeUnresolved takes the traffic off a version that a gateway may not be able to
+// resolve, and rolls back when a gateway has rejected a route, or could not resolve its
+// backends, for onUnhealthy.for.
 func routeUnresolved(d *draft) bool {
 	message := d.rejection()
-	if message == "" || d.share == 0 || d.returning() || d.planErr != nil {
+	if message == "" {
 		return false
 	}
-	since := d.now
-	c := meta.FindStatusCondition(d.status.Conditions, v1alpha1.ConditionRouteAccepted)
-	if c != nil && c.Status == metav1.ConditionFalse && rejects(c.Reason) {
-		// Conditions keep whole seconds: one more makes sure that the time has passed.
-		since = c.LastTransitionTime.Add(time.Second)
-	}
-	deadline := since.Add(d.plan.unhealthyFor)
-	if d.now.Before(deadline) {
+	if !d.returning() && d.planErr == nil && (d.share > 0 || d.leftUnresolved()) {
+		deadline := d.rejectedSince().Add(d.plan.unhealthyFor)
+		if d.rejectedAgain() || !d.now.Before(deadline) {
+			d.rollBack(v1alpha1.ReasonRouteNotResolved, message)
+			return true
+		}
 		d.wakeAt(deadline)
+	}
+	if d.tested(d.share) == 0 || !d.unresolved() {
 		return false
 	}
-	d.rollBack(v1alpha1.ReasonRouteNotResolved, message)
+	d.leaveUnresolved(message)
 	return true
+}
+
+// rejectedSince is when a gateway began to reject a route.
+func (d *draft) rejectedSince() time.Time {
+	c := meta.FindStatusCondition(d.status.Conditions, v1alpha1.ConditionRouteAccepted)
+	if c == nil || c.Status != metav1.ConditionFalse || !rejects(c.Reason) {
+		return d.now
+	}
+	// Conditions keep whole seconds: one more makes sure that the time has passed.
+	return c.LastTransitionTime.Add(time.Second)
+}
+
+// unresolved reports whether a gateway cannot resolve a backend, and the track under test
+// may be the one. A gateway speaks of the whole route: of a Service in the route's own
+// namespace, which needs no ReferenceGrant and has a ready endpoint, another backend is
+// taken to be the cause.
+func (d *draft) unresolved() bool {
+	elsewhere := d.obs.CanaryElsewhere
+	if d.returning() {
+		elsewhere = d.obs.StableElsewhere
+	}
+	return elsewhere && slices.ContainsFunc(d.obs.Routes, func(r Route) bool { return r.Found && r.Acceptance.Unresolved })
+}
+
+// leaveUnresolved takes all traffic off the track under test: the gateway answers it with
+// errors.
+func (d *draft) leaveUnresolved(message string) {
+	from, returning := d.share, d.returning()
+	if !d.setShare(d.tested(weights.ShareNone)) {
+		return
+	}
+	d.writes = WriteAll
+	if !returning {
+		if d.status.Outcome == v1alpha1.OutcomePromoted && d.planErr == nil {
+			d.reopen()
+		}
+		d.status.Warmup = &v1alpha1.WarmupStatus{Reason: v1alpha1.ColdNotResolved}
+	}
+	d.event(true, v1alpha1.ReasonNotResolved, "a gateway cannot resolve a backend, so the canary's share goes from %s to %s percent: %s", percent(from), percent(d.share), message)
+	d.waitForRoutes()
+}
+
+// leftUnresolved reports whether the canary has had no traffic since a gateway could not
+// resolve it.
+func (d *draft) leftUnresolved() bool {
+	w := d.status.Warmup
+	return d.share == 0 && w != nil && w.Reason == v1alpha1.ColdNotResolved
+}
+
+// rejectedAgain reports whether the canary was not resolved, had no traffic for
+// onUnhealthy.for at least (see pace), and cannot be resolved again as soon as it has
+// some: a gateway may look only at backends with a weight.
+func (d *draft) rejectedAgain() bool {
+	w := d.status.Warmup
+	return w != nil && w.Reason == v1alpha1.ColdNotResolved && !w.Soaked && d.share > 0 && !d.confirmed() && d.unresolved()
 }
 
 // rejects tells whether a reason of RouteAccepted says that a gateway rejects a route.

@@ -235,3 +235,181 @@ func TestRejectedRoute(t *testing.T) {
 		}
 	})
 }
+
+// elsewhere20 soaks at 20 percent with a canary in another namespace.
+func elsewhere20(t *testing.T) *world {
+	w := at20(t)
+	w.canaryElsewhere = true
+	return w
+}
+
+// TestUnresolvedCanary: what a gateway cannot resolve gets nothing at once, and the attempt
+// ends only after onUnhealthy.for.
+func TestUnresolvedCanary(t *testing.T) {
+	t.Run("at once, and for good after onUnhealthy.for", func(t *testing.T) {
+		w := elsewhere20(t)
+		w.gateway.rejects = "RefNotPermitted"
+		w.runFor(time.Millisecond)
+		w.expect(v1alpha1.OutcomeInProgress, v1alpha1.ReasonRouteNotConfirmed, "100/0")
+		w.runFor(50 * time.Second)
+		w.expect(v1alpha1.OutcomeInProgress, v1alpha1.ReasonRouteNotConfirmed, "100/0")
+		w.runFor(12 * time.Second)
+		w.expect(v1alpha1.OutcomeRolledBack, v1alpha1.ReasonRouteNotResolved, "100/0")
+	})
+	t.Run("a restart does not start the time again", func(t *testing.T) {
+		w := elsewhere20(t)
+		w.gateway.rejects = "RefNotPermitted"
+		for range 6 {
+			w.runFor(10 * time.Second)
+			w.restart()
+		}
+		w.runFor(2 * time.Second)
+		w.expect(v1alpha1.OutcomeRolledBack, v1alpha1.ReasonRouteNotResolved, "100/0")
+	})
+	t.Run("a slow gateway does not start the time again", func(t *testing.T) {
+		w := elsewhere20(t)
+		w.gateway.rejects, w.gateway.delay = "RefNotPermitted", 40*time.Second
+		w.runFor(62 * time.Second)
+		w.expect(v1alpha1.OutcomeRolledBack, v1alpha1.ReasonRouteNotResolved, "100/0")
+	})
+	t.Run("a flicker is not final, and the way up begins in the same stage", func(t *testing.T) {
+		w := elsewhere20(t)
+		before, stage := len(w.journal.wires), stageIndex(w.status())
+		w.gateway.rejects = "RefNotPermitted"
+		w.runFor(30 * time.Second)
+		w.gateway.rejects = ""
+		w.runFor(time.Second)
+		w.expect(v1alpha1.OutcomeInProgress, v1alpha1.ReasonStarting, "100/0")
+		if now := stageIndex(w.status()); now != stage {
+			t.Errorf("stage %d, want %d", now, stage)
+		}
+		w.until(24*time.Hour, "it has its share again", w.atShare("20"))
+		w.until(24*time.Hour, "the revision is promoted", w.reason(v1alpha1.ReasonPromoted))
+		// Cold again: its first share is held for ramp.warmup.soak.
+		if diff := cmp.Diff([]string{"web 100/0", "web 90/10", "web 80/20"}, w.journal.wires[before:before+3]); diff != "" {
+			t.Errorf("writes (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("it is not raised while it is not resolved", func(t *testing.T) {
+		w := elsewhere20(t)
+		w.change(func(s *v1alpha1.WeightedRolloutSpec) { s.OnUnhealthy.For = "1h" })
+		w.settle()
+		before := len(w.journal.wires)
+		w.gateway.rejects = "RefNotPermitted"
+		w.runFor(59 * time.Minute)
+		w.expect(v1alpha1.OutcomeInProgress, v1alpha1.ReasonRouteNotConfirmed, "100/0")
+		if wrote := len(w.journal.wires) - before; wrote != 1 {
+			t.Errorf("%d writes, want 1: %v", wrote, w.journal.wires[before:])
+		}
+	})
+	t.Run("a gateway that ignores idle backends gets a second try, and no third", func(t *testing.T) {
+		for _, initial := range []v1alpha1.Percent{"", "100"} {
+			w := elsewhere20(t)
+			w.change(func(s *v1alpha1.WeightedRolloutSpec) { s.Ramp.Warmup.InitialPercent = initial })
+			w.settle()
+			before, began := len(w.journal.wires), w.at
+			w.gateway.rejects, w.gateway.ignoresIdle = "RefNotPermitted", true
+			w.until(24*time.Hour, "it is rolled back", func() bool { return w.status().Outcome == v1alpha1.OutcomeRolledBack })
+			if took := w.at.Sub(began); took < time.Minute || w.status().OutcomeReason != v1alpha1.ReasonRouteNotResolved {
+				t.Errorf("after %s: %s", took, w.summary())
+			}
+			if wrote := len(w.journal.wires) - before; wrote != 3 {
+				t.Errorf("%d writes, want down, up and down: %v", wrote, w.journal.wires[before:])
+			}
+		}
+	})
+	t.Run("a gateway that ignores idle backends, and a flicker", func(t *testing.T) {
+		for _, initial := range []v1alpha1.Percent{"", "100"} {
+			w := elsewhere20(t)
+			w.change(func(s *v1alpha1.WeightedRolloutSpec) { s.Ramp.Warmup.InitialPercent = initial })
+			w.settle()
+			w.gateway.rejects, w.gateway.ignoresIdle = "RefNotPermitted", true
+			w.runFor(30 * time.Second)
+			w.gateway.rejects = ""
+			w.until(24*time.Hour, "it has its share again", w.atShare("20"))
+			if w.status().Warmup != nil {
+				t.Errorf("initialPercent %q: still cold: %+v", initial, w.status().Warmup)
+			}
+			// Another one, much later, is another flicker.
+			w.gateway.rejects = "RefNotPermitted"
+			w.runFor(10 * time.Second)
+			w.gateway.rejects = ""
+			w.until(24*time.Hour, "the revision is promoted", w.reason(v1alpha1.ReasonPromoted))
+		}
+	})
+	t.Run("whatever else holds", func(t *testing.T) {
+		for name, disturb := range map[string]func(*world){
+			"paused":           func(w *world) { w.change(func(s *v1alpha1.WeightedRolloutSpec) { s.Paused = true }) },
+			"an invalid plan":  func(w *world) { w.change(func(s *v1alpha1.WeightedRolloutSpec) { s.Plan.Stages = nil }) },
+			"no verdict":       func(w *world) { w.feel("canary", blind) },
+			"stable elsewhere": func(w *world) { w.stableElsewhere = true },
+		} {
+			w := elsewhere20(t)
+			disturb(w)
+			w.gateway.rejects = "RefNotPermitted"
+			w.runFor(5 * time.Second)
+			if w.wire() != "100/0" {
+				t.Errorf("%s: %s", name, w.summary())
+			}
+		}
+	})
+	t.Run("promoted", func(t *testing.T) {
+		w := promotedWorld(t)
+		w.canaryElsewhere, w.gateway.rejects = true, "RefNotPermitted"
+		w.runFor(5 * time.Second)
+		w.expect(v1alpha1.OutcomeInProgress, v1alpha1.ReasonRouteNotConfirmed, "100/0")
+		w.runFor(time.Minute)
+		w.expect(v1alpha1.OutcomeRolledBack, v1alpha1.ReasonRouteNotResolved, "100/0")
+	})
+	t.Run("stable has no endpoint either", func(t *testing.T) {
+		w := elsewhere20(t)
+		w.stableReady = false
+		w.gateway.rejects = "RefNotPermitted"
+		w.runFor(5 * time.Minute)
+		w.expect(v1alpha1.OutcomeInProgress, v1alpha1.ReasonStableUnavailable, "80/20")
+	})
+	t.Run("a ready canary in the route's own namespace is held", func(t *testing.T) {
+		w := at20(t)
+		w.stableElsewhere, w.gateway.rejects = true, "BackendNotFound"
+		w.runFor(50 * time.Second)
+		w.expect(v1alpha1.OutcomeInProgress, v1alpha1.ReasonRouteNotConfirmed, "80/20")
+		w.runFor(12 * time.Second)
+		w.expect(v1alpha1.OutcomeRolledBack, v1alpha1.ReasonRouteNotResolved, "100/0")
+	})
+}
+
+// TestUnresolvedStable is the same on the way back to stable, which has no attempt to end.
+func TestUnresolvedStable(t *testing.T) {
+	returning := func(t *testing.T) *world {
+		w := promotedWorld(t)
+		w.stableElsewhere = true
+		w.say(v1alpha1.VerbFinish)
+		w.until(time.Hour, "stable has 40 percent", w.atShare("60"))
+		return w
+	}
+	t.Run("at once", func(t *testing.T) {
+		w := returning(t)
+		w.gateway.rejects = "RefNotPermitted"
+		w.runFor(time.Second)
+		w.expect(v1alpha1.OutcomeReturning, v1alpha1.ReasonRouteNotConfirmed, "0/100")
+		w.runFor(time.Hour)
+		w.expect(v1alpha1.OutcomeReturning, v1alpha1.ReasonRouteNotConfirmed, "0/100")
+		w.gateway.rejects = ""
+		w.runFor(time.Second)
+		w.until(24*time.Hour, "it is completed", w.reason(v1alpha1.ReasonCompleted))
+	})
+	t.Run("a ready stable in the route's own namespace is held", func(t *testing.T) {
+		w := returning(t)
+		w.stableElsewhere, w.canaryElsewhere = false, true
+		w.gateway.rejects = "RefNotPermitted"
+		w.runFor(time.Hour)
+		w.expect(v1alpha1.OutcomeReturning, v1alpha1.ReasonRouteNotConfirmed, "40/60")
+	})
+	t.Run("the canary has no endpoint either", func(t *testing.T) {
+		w := returning(t)
+		w.canaryReady = false
+		w.gateway.rejects = "RefNotPermitted"
+		w.runFor(time.Hour)
+		w.expect(v1alpha1.OutcomeReturning, v1alpha1.ReasonCanaryNotReady, "40/60")
+	})
+}

@@ -32,7 +32,12 @@ func (d *draft) warm(present, target weights.Share) {
 
 // pace returns how long the present share is held at least.
 func (d *draft) pace(present weights.Share) time.Duration {
-	if w := d.status.Warmup; w != nil && !w.Soaked && present > 0 && !d.returning() {
+	w := d.status.Warmup
+	switch {
+	case w == nil || d.returning():
+	case present == 0 && w.Reason == v1alpha1.ColdNotResolved:
+		return max(d.plan.interval, d.plan.unhealthyFor)
+	case present > 0 && !w.Soaked:
 		return max(d.plan.interval, d.plan.warmupSoak)
 	}
 	return d.plan.interval
@@ -90,6 +95,9 @@ func (d *draft) warmedTo(from, to weights.Share) {
 		if w != nil {
 			w.Soaked = true
 		}
+	case w != nil && w.Reason == v1alpha1.ColdNotResolved:
+		// It is known that the gateway resolves it once this is confirmed.
+		w.Soaked, w.Recovered = false, false
 	case to >= d.target().share || d.warmup().Initial >= weights.ShareAll:
 		d.status.Warmup = nil
 	case w == nil:
@@ -97,5 +105,14 @@ func (d *draft) warmedTo(from, to weights.Share) {
 		d.status.Warmup = &v1alpha1.WarmupStatus{Reason: v1alpha1.ColdStarted}
 	default:
 		w.Soaked, w.Recovered = false, false
+	}
+}
+
+// resolvedAgain ends what was kept of a canary that could not be resolved, where the spec
+// asks for no warm-up: its share is confirmed.
+func (d *draft) resolvedAgain() {
+	w := d.status.Warmup
+	if w != nil && w.Reason == v1alpha1.ColdNotResolved && d.share > 0 && d.planErr == nil && d.plan.warmup.Initial >= weights.ShareAll {
+		d.status.Warmup = nil
 	}
 }

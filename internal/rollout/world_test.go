@@ -41,6 +41,8 @@ type world struct {
 	// stableReady and canaryReady tell whether the pods that are ready are endpoints of
 	// the Services; sharedPods, whether the Services pick the same ones.
 	stableReady, canaryReady, sharedPods bool
+	// stableElsewhere and canaryElsewhere tell whether the Services are in another namespace.
+	stableElsewhere, canaryElsewhere bool
 	// stable and canary are what runs the pods.
 	stable, canary *fleet
 	syncTool       *syncTool
@@ -100,6 +102,14 @@ type gateway struct {
 	silent bool
 	// rejects is the reason for which it does not resolve the routes, if any.
 	rejects string
+	// idle backends, which have no weight, are not looked at then.
+	ignoresIdle bool
+}
+
+// refuses tells whether the gateway does not resolve a route as it is.
+func (g gateway) refuses(hr *gatewayv1.HTTPRoute) bool {
+	canary := hr.Spec.Rules[1].BackendRefs[1].Weight
+	return g.rejects != "" && !(g.ignoresIdle && canary != nil && *canary == 0)
 }
 
 // newWorld returns a world with the given spec and one route for each that the
@@ -230,7 +240,7 @@ func (w *world) serve() []string {
 				{Type: "ResolvedRefs", Status: metav1.ConditionTrue, Reason: "ResolvedRefs", ObservedGeneration: hr.Generation},
 			},
 		}}
-		if w.gateway.rejects != "" {
+		if w.gateway.refuses(hr) {
 			c := &hr.Status.Parents[0].Conditions[1]
 			c.Status, c.Reason, c.Message = metav1.ConditionFalse, w.gateway.rejects, "no such Service"
 		}
@@ -247,7 +257,7 @@ func (w *world) stale(hr *gatewayv1.HTTPRoute) bool {
 		return true
 	}
 	c := hr.Status.Parents[0].Conditions[1]
-	return c.ObservedGeneration != hr.Generation || (c.Status == metav1.ConditionFalse) != (w.gateway.rejects != "")
+	return c.ObservedGeneration != hr.Generation || (c.Status == metav1.ConditionFalse) != w.gateway.refuses(hr)
 }
 
 // command puts a command into the annotation.

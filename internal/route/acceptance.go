@@ -65,6 +65,12 @@ type Acceptance struct {
 	// Message says which gateway and controller, and why. It is stable, sorted, and
 	// at most 500 bytes long.
 	Message string
+	// Note says whose reports did not count, and where it is not known whose do. It is
+	// empty where there is nothing to say, and else like Message.
+	Note string
+	// Unresolved says that a gateway cannot resolve a backend of the present generation,
+	// also where State is NotAccepted because of another gateway.
+	Unresolved bool
 	// Generation is the route's metadata.generation, which State is about.
 	Generation int64
 }
@@ -84,36 +90,67 @@ func (a Acceptance) Reason() string {
 }
 
 // Accepted reads what the gateways say of r. It is Confirmed if every entry of
-// spec.parentRefs has an entry in status.parents, and in every such entry (several
-// controllers may report on one parent) Accepted and ResolvedRefs are True and about
-// the present generation. Entries that the spec does not name are ignored: a
-// controller may leave them behind. A condition about an older generation says
-// nothing of this one, whatever its status, so it is Pending. A nil route and one
+// spec.parentRefs has an entry in status.parents that counts, and in every such entry
+// Accepted and ResolvedRefs are True and about the present generation. The i-th of the
+// servers says whose entries count for the i-th parentRef; where there is none, anybody's
+// do (several controllers may report on one parent). Entries that the spec does not name
+// are ignored: a controller may leave them behind. A condition about an older generation
+// says nothing of this one, whatever its status, so it is Pending. A nil route and one
 // that is attached to nothing are Pending.
-func Accepted(r *Object, mode ConfirmMode) Acceptance {
+func Accepted(r *Object, mode ConfirmMode, servers []Server) Acceptance {
 	if r == nil {
 		return Acceptance{State: Pending, Message: "the route does not exist"}
 	}
 	said := findings{}
-	for _, ref := range r.ParentRefs {
-		want, reported := parentOf(ref, r.Namespace), false
-		for _, status := range r.Parents {
-			if parentOf(status.ParentRef, r.Namespace) != want {
-				continue
-			}
-			reported = true
-			said.read(status, want, r.Generation, mode)
+	var notes []string
+	for i, ref := range r.ParentRefs {
+		var by Server
+		if i < len(servers) {
+			by = servers[i]
 		}
-		if !reported {
-			said.add(Pending, "no controller reports on %s", want)
-		}
+		notes = append(notes, said.readParent(r, parentOf(ref, r.Namespace), by, mode)...)
 	}
+	a := Acceptance{State: Pending, Note: joined("", notes), Unresolved: len(said[NotResolved]) > 0, Generation: r.Generation}
 	for _, state := range bySeverity {
 		if len(said[state]) > 0 {
-			return Acceptance{State: state, Message: said.message(state), Generation: r.Generation}
+			a.State, a.Message = state, said.message(state)
+			return a
 		}
 	}
-	return Acceptance{State: Pending, Message: "the route is attached to no gateway: spec.parentRefs is empty", Generation: r.Generation}
+	a.Message = "the route is attached to no gateway: spec.parentRefs is empty"
+	return a
+}
+
+// readParent judges what is reported on one parent, and returns what is worth a note.
+func (f findings) readParent(r *Object, p parent, by Server, mode ConfirmMode) (notes []string) {
+	if by.Problem != "" {
+		f.add(Pending, "%s", by.Problem)
+		return nil
+	}
+	reported := false
+	var others []string
+	for _, status := range r.Parents {
+		switch {
+		case parentOf(status.ParentRef, r.Namespace) != p:
+		case by.counts(status.ControllerName):
+			reported = true
+			f.read(status, p, r.Generation, mode)
+		default:
+			others = append(others, bounded(string(status.ControllerName), maxQuoted))
+		}
+	}
+	slices.Sort(others)
+	if !reported {
+		f.add(Pending, "%s", by.missing(p, others))
+		return nil
+	}
+	for _, other := range others {
+		notes = append(notes, fmt.Sprintf("what controller %s reports on %s does not count: %s names another", other, p, by.Source))
+	}
+	if by.Doubt != "" {
+		notes = append(notes, by.Doubt)
+	}
+	return notes
 }
 
 // findings are sentences about parents, by the state that they speak for.
@@ -123,14 +160,16 @@ func (f findings) add(state AcceptanceState, format string, args ...any) {
 	f[state] = append(f[state], fmt.Sprintf(format, args...))
 }
 
-// message joins the sentences for a state, sorted and each once.
 func (f findings) message(state AcceptanceState) string {
-	sentences := slices.Compact(slices.Sorted(slices.Values(f[state])))
-	prefix := ""
 	if state == Confirmed {
-		prefix = "accepted by "
+		return joined("accepted by ", f[state])
 	}
-	return bounded(prefix+strings.Join(sentences, "; "), maxMessage)
+	return joined("", f[state])
+}
+
+// joined joins sentences, sorted and each once.
+func joined(prefix string, sentences []string) string {
+	return bounded(prefix+strings.Join(slices.Compact(slices.Sorted(slices.Values(sentences))), "; "), maxMessage)
 }
 
 // read judges one entry of status.parents.

@@ -77,12 +77,12 @@ func TestAccepted(t *testing.T) {
 			route.Pending, who + " has not seen the present generation of the route: Accepted is False: R: m",
 		},
 		{
-			"some generation was not resolved", "{name: gw}", []string{reported(gw, "c.io/x", "True 0", "False 0 R m")},
+			"some generation was unresolved", "{name: gw}", []string{reported(gw, "c.io/x", "True 0", "False 0 R m")},
 			route.Pending, who + " reports no generation, so it is not known which one it speaks of; " + who + " reports no generation, so it is not known which one it speaks of: ResolvedRefs is False: R: m",
 		},
 		{"not known to be accepted", "{name: gw}", []string{reported(gw, "c.io/x", "Unknown 3 R m", "True 3")}, route.NotAccepted, who + " says: Accepted is Unknown: R: m"},
 		{"not looked at", "{name: gw}", []string{reported(gw, "c.io/x", "Unknown 3 Pending m", "True 3")}, route.Pending, who + " says: Accepted is Unknown: Pending: m"},
-		{"not known to be resolved", "{name: gw}", []string{reported(gw, "c.io/x", "True 3", "Unknown 3 R m")}, route.Pending, who + " says: ResolvedRefs is Unknown: R: m"},
+		{"not known whether it resolves", "{name: gw}", []string{reported(gw, "c.io/x", "True 3", "Unknown 3 R m")}, route.Pending, who + " says: ResolvedRefs is Unknown: R: m"},
 		{
 			"one of two parents", "{name: gw}, {name: gw, sectionName: https}", []string{good},
 			route.Pending, `no controller reports on Gateway shop/gw section "https"`,
@@ -116,8 +116,8 @@ func TestAccepted(t *testing.T) {
 		{"the same parent twice", "{name: gw}, {name: gw, namespace: shop}", []string{good}, route.Confirmed, "accepted by " + who},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			want := route.Acceptance{State: tc.state, Message: tc.message, Generation: 3}
-			if diff := cmp.Diff(want, route.Accepted(attached(t, tc.refs, tc.parents...), route.ConfirmGeneration)); diff != "" {
+			want := route.Acceptance{State: tc.state, Message: tc.message, Unresolved: strings.Contains(tc.name, "not resolved"), Generation: 3}
+			if diff := cmp.Diff(want, route.Accepted(attached(t, tc.refs, tc.parents...), route.ConfirmGeneration, nil)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -138,19 +138,19 @@ func TestAcceptedWhateverTheGeneration(t *testing.T) {
 		{"not looked at", "Unknown 0 Pending m", "True 0", route.Pending},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got := route.Accepted(attached(t, "{name: gw}", reported(gw, "c.io/x", tc.accepted, tc.resolved)), route.ConfirmAccepted)
+			got := route.Accepted(attached(t, "{name: gw}", reported(gw, "c.io/x", tc.accepted, tc.resolved)), route.ConfirmAccepted, nil)
 			if got.State != tc.state {
 				t.Errorf("%s (%s), want %s", got.State, got.Message, tc.state)
 			}
 		})
 	}
-	if got := route.Accepted(attached(t, "{name: gw}"), route.ConfirmAccepted); got.State != route.Pending {
+	if got := route.Accepted(attached(t, "{name: gw}"), route.ConfirmAccepted, nil); got.State != route.Pending {
 		t.Errorf("without a status: %s, want Pending", got.State)
 	}
 }
 
 func TestAcceptedWithoutRoute(t *testing.T) {
-	if got := route.Accepted(nil, route.ConfirmAccepted); got.State != route.Pending || got.Message == "" {
+	if got := route.Accepted(nil, route.ConfirmAccepted, nil); got.State != route.Pending || got.Message == "" {
 		t.Errorf("got %+v, want Pending and a message", got)
 	}
 }
@@ -168,10 +168,10 @@ func TestAcceptedMessage(t *testing.T) {
 			}},
 		})
 	}
-	first := route.Accepted(r, route.ConfirmGeneration)
+	first := route.Accepted(r, route.ConfirmGeneration, nil)
 	slices.Reverse(r.ParentRefs)
 	slices.Reverse(r.Parents[3:])
-	if diff := cmp.Diff(first, route.Accepted(r, route.ConfirmGeneration)); diff != "" {
+	if diff := cmp.Diff(first, route.Accepted(r, route.ConfirmGeneration, nil)); diff != "" {
 		t.Errorf("in another order (-first +second):\n%s", diff)
 	}
 	m := first.Message

@@ -138,7 +138,7 @@ func TestAcceptedOfBothKinds(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			bothKinds(t, fmt.Sprintf("%sstatus: {parents: [%s]}\n", withRules(managed), tc.parents), func(t *testing.T, o *route.Object) {
-				got := route.Accepted(o, route.ConfirmGeneration)
+				got := route.Accepted(o, route.ConfirmGeneration, nil)
 				if got.State != tc.want || got.Generation != 3 {
 					t.Errorf("%s (%s) of generation %d, want %s of 3", got.State, got.Message, got.Generation, tc.want)
 				}

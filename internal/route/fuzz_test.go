@@ -66,7 +66,12 @@ func FuzzInspect(f *testing.F) {
 			}
 		}
 		for _, mode := range []route.ConfirmMode{route.ConfirmGeneration, route.ConfirmAccepted} {
-			checkMessage(t, route.Accepted(r, mode).Message)
+			checkMessage(t, route.Accepted(r, mode, nil).Message)
+			servers := make([]route.Server, len(r.ParentRefs))
+			for i, ref := range r.ParentRefs {
+				servers[i] = named(string(ref.Name), "example.com/gateway")
+			}
+			checkMessage(t, route.Accepted(r, mode, servers).Message)
 		}
 	})
 }

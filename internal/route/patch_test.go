@@ -163,7 +163,7 @@ func TestInputIsNotChanged(t *testing.T) {
 	if _, err := i.Release(r, &share, "api"); err != nil {
 		t.Fatal(err)
 	}
-	route.Accepted(r, route.ConfirmGeneration)
+	route.Accepted(r, route.ConfirmGeneration, nil)
 	if diff := cmp.Diff(before, r); diff != "" || names[0] != "z" {
 		t.Errorf("names %v, the route (-before +after):\n%s", names, diff)
 	}

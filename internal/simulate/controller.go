@@ -43,7 +43,7 @@ func (c *controller) observe() rollout.Observation {
 		obs.Routes = append(obs.Routes, rollout.Route{
 			Kind: shown.Kind, Name: ref.Name, Found: true, UID: r.stored.UID, Generation: r.stored.Generation,
 			Inspection: route.Inspect(shown, ref.RuleNames, pairOf(&w.spec)),
-			Acceptance: route.Accepted(shown, route.ConfirmGeneration),
+			Acceptance: route.Accepted(shown, route.ConfirmGeneration, nil),
 			Writer:     r.writer,
 		})
 	}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -111,21 +113,38 @@ func (b *Bed) grantGateway(ctx context.Context) error {
 	return b.bindClusterRole(ctx, gatewayUser, role.Name)
 }
 
-// Create makes a Gateway with one HTTP listener, named web, to which routes of
-// every namespace may attach, and waits until Traefik serves it.
-func (g *Gateway) Create(ctx context.Context, namespace, name string) error {
-	gateway := &gatewayv1.Gateway{
+// PlayGateway makes a Gateway that a test plays, and, once, the GatewayClass that names the
+// controller that it plays.
+func (b *Bed) PlayGateway(ctx context.Context, namespace, name, controller string) error {
+	class := &gatewayv1.GatewayClass{
+		ObjectMeta: metav1.ObjectMeta{Name: strings.ReplaceAll(controller, "/", "-")},
+		Spec:       gatewayv1.GatewayClassSpec{ControllerName: gatewayv1.GatewayController(controller)},
+	}
+	if err := b.create(ctx, class); err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	return b.create(ctx, newGateway(namespace, name, class.Name, 80))
+}
+
+func newGateway(namespace, name, class string, port int) *gatewayv1.Gateway {
+	return &gatewayv1.Gateway{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: gatewayv1.GatewaySpec{
-			GatewayClassName: GatewayClassName,
+			GatewayClassName: gatewayv1.ObjectName(class),
 			Listeners: []gatewayv1.Listener{{
-				Name: "web", Protocol: gatewayv1.HTTPProtocolType, Port: gatewayv1.PortNumber(g.Port),
+				Name: "web", Protocol: gatewayv1.HTTPProtocolType, Port: gatewayv1.PortNumber(port),
 				AllowedRoutes: &gatewayv1.AllowedRoutes{
 					Namespaces: &gatewayv1.RouteNamespaces{From: new(gatewayv1.NamespacesFromAll)},
 				},
 			}},
 		},
 	}
+}
+
+// Create makes a Gateway with one HTTP listener, named web, to which routes of
+// every namespace may attach, and waits until Traefik serves it.
+func (g *Gateway) Create(ctx context.Context, namespace, name string) error {
+	gateway := newGateway(namespace, name, GatewayClassName, g.Port)
 	if err := g.bed.create(ctx, gateway); err != nil {
 		return err
 	}

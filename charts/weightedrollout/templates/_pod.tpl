@@ -25,6 +25,9 @@ capabilities:
 {{- $args = append $args (include "weightedrollout.allowArg" .) -}}
 {{- $args = concat $args (include "weightedrollout.notifyArgs" . | fromYamlArray) -}}
 {{- $args = append $args (printf "--confirm=%s" .Values.confirm) -}}
+{{- with .Values.gatewayControllers -}}
+{{- $args = append $args (printf "--gateway-controllers=%s" (join "," .)) -}}
+{{- end -}}
 {{- $args = append $args (printf "--workers=%d" (int .Values.workers)) -}}
 {{- $args = append $args (printf "--zap-log-level=%v" .Values.log.level) -}}
 {{- $args = append $args (printf "--zap-encoder=%s" .Values.log.encoder) -}}

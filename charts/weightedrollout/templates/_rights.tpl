@@ -12,12 +12,12 @@ list: with them it asks the API server who may read its metrics.
 {{- toYaml $rules -}}
 {{- end }}
 
-{{/* All others: those that can be given in a namespace. */}}
+{{/* All others that can be given in a namespace: GatewayClasses are in none. */}}
 {{- define "weightedrollout.namespacedRules" -}}
 {{- $rules := list -}}
 {{- range (include "weightedrollout.managerRules" . | fromYamlArray) -}}
 {{- if not (or (has "authentication.k8s.io" .apiGroups) (has "authorization.k8s.io" .apiGroups)) -}}
-{{- $rules = append $rules . -}}
+{{- $rules = append $rules (set . "resources" (without .resources "gatewayclasses")) -}}
 {{- end -}}
 {{- end -}}
 {{- toYaml $rules -}}

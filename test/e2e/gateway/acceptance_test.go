@@ -96,7 +96,7 @@ func (s *shop) awaitRefusal(reason string, words ...string) {
 
 // TestGrantGoes has a canary in another namespace. Without a ReferenceGrant there it gets
 // nothing. With one it is raised. When the grant goes, the gateway says that the reference
-// is not permitted: the share is held, and then rolled back.
+// is not permitted: the share goes to 0 at once, and after a while the attempt ends.
 func TestGrantGoes(t *testing.T) {
 	const elsewhere = "grant-canary"
 	s := newEmptyShop(t, "grant")
@@ -132,6 +132,13 @@ func TestGrantGoes(t *testing.T) {
 	s.must(bed.Client.Delete(t.Context(), grant), "delete the ReferenceGrant")
 	s.awaitRefusal(v1alpha1.ReasonNotResolved, "RefNotPermitted")
 	refused := meta.FindStatusCondition(s.status().Conditions, v1alpha1.ConditionRouteAccepted).LastTransitionTime
+	s.eventually("the canary gets nothing, and the attempt goes on", func() (bool, string) {
+		st := s.status()
+		return s.weight() == 0 && st.Outcome == v1alpha1.OutcomeInProgress, describe(st)
+	})
+	if took := time.Since(refused.Time); took > 4*time.Second {
+		t.Errorf("the weight went to 0 %s after the gateway's refusal, want at once", took)
+	}
 	s.order(v1alpha1.VerbApprove)
 	st := s.awaitPhase("v2", v1alpha1.PhaseRolledBack)
 	if st.OutcomeReason != v1alpha1.ReasonRouteNotResolved || !strings.Contains(st.OutcomeMessage, "RefNotPermitted") || !strings.Contains(st.OutcomeMessage, "missing ReferenceGrant") {
@@ -143,4 +150,35 @@ func TestGrantGoes(t *testing.T) {
 	s.wantCanary(seen, 0, 0, 10, 20, 0)
 	v.sees(100, map[string]float64{"200 web-stable": 100})
 	v.only(0, "200 web-stable", "200 web-canary", "500 ") // what the gateway says instead of the canary
+}
+
+// TestAGatewayThatIsNotThere has a route on two Gateways, of which one does not exist.
+// Traefik reports on both. Nothing is raised until the route names the other one alone.
+func TestAGatewayThatIsNotThere(t *testing.T) {
+	s := newEmptyShop(t, "notthere")
+	s.podinfo("web-stable")
+	s.podinfo("web-canary")
+	r := s.route()
+	r.Spec.ParentRefs = append(r.Spec.ParentRefs, gatewayv1.ParentReference{Name: "nowhere"})
+	s.must(bed.Client.Create(t.Context(), r), "create the HTTPRoute")
+	s.load(100)
+	startManager(t)
+	s.must(bed.Client.Create(t.Context(), s.rollout(withApproval("10"))), "create the rollout")
+	s.eventually("the status names the Gateway", func() (bool, string) {
+		st := s.status()
+		c := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionReady)
+		return c != nil && c.Reason == v1alpha1.ReasonRouteNotConfirmed && strings.Contains(c.Message, "Gateway "+s.namespace+"/nowhere does not exist"), describe(st)
+	})
+	time.Sleep(quiet)
+	if weight := s.weight(); weight != 0 {
+		t.Errorf("the canary has weight %d, want 0", weight)
+	}
+	s.must(bed.Client.Get(t.Context(), s.key(), r), "read the route")
+	before := r.DeepCopy()
+	r.Spec.ParentRefs = r.Spec.ParentRefs[:1]
+	s.must(bed.Client.Patch(t.Context(), r, client.MergeFrom(before)), "take the other Gateway out")
+	s.awaitApproval("v2", 0)
+	if weight := s.weight(); weight != 10 {
+		t.Errorf("the canary has weight %d, want 10", weight)
+	}
 }

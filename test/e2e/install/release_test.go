@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -258,6 +259,10 @@ func TestAReleaseForNamespaces(t *testing.T) {
 	}
 	inside := client.ObjectKey{Namespace: "inside", Name: "web"}
 	reaches(t, bed, inside, "waiting for an approval", awaitsApproval)
+	reaches(t, bed, inside, "confirmed by anybody", func(st v1alpha1.WeightedRolloutStatus) bool {
+		c := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionRouteAccepted)
+		return c != nil && c.Status == metav1.ConditionTrue && strings.Contains(c.Message, "name the gateway's controller in --gateway-controllers")
+	})
 	if weight := canaryWeight(t, bed, "inside"); weight != 10 {
 		t.Errorf("the canary has weight %d, want 10", weight)
 	}

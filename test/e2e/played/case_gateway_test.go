@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 )
 
@@ -132,4 +135,32 @@ func TestC22GatewayRejects(t *testing.T) {
 		now := w.weightsNow("web")
 		return now == pair{100, 0}, now.String()
 	})
+}
+
+// TestConfirmedByWhoServes: the gateway reports on all Gateways of a route once one is its
+// own, as some do. That counts for its own alone, and the rollout goes on as soon as the
+// other one is served, too.
+func TestConfirmedByWhoServes(t *testing.T) {
+	w := newWorld(t)
+	route := newRoute(w.namespace, "web", new(int32(100)), new(int32(0)))
+	route.Spec.ParentRefs = append(route.Spec.ParentRefs, gatewayv1.ParentReference{Name: "other"})
+	w.create(route)
+	w.rolloutFor("web", stages("1s", "50"))
+	w.startManager()
+	w.mustNotConfirm("web", "Gateway "+w.namespace+"/other does not exist")
+
+	if err := w.bed.PlayGateway(t.Context(), w.namespace, "other", "example.com/idle"); err != nil {
+		t.Fatal(err)
+	}
+	w.mustNotConfirm("web", "controller example.com/idle")
+
+	gateway := &gatewayv1.Gateway{}
+	w.read("other", gateway)
+	before := gateway.DeepCopy()
+	gateway.Spec.GatewayClassName = gatewayv1.ObjectName(strings.ReplaceAll(playedController, "/", "-"))
+	if err := w.client.Patch(t.Context(), gateway, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitPhase("web", v1alpha1.PhasePromoted)
+	w.wantWeights("web", "100/0", "70/30", "50/50", "20/80", "0/100")
 }

@@ -182,6 +182,11 @@ func TestCorpus(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for _, name := range []string{"public", "inside"} {
+		if err := w.bed.PlayGateway(t.Context(), w.namespace, name, playedController); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, c := range readCorpus(t, w.namespace) {
 		if err := w.client.Create(t.Context(), c.route.DeepCopy()); apierrors.IsInvalid(err) {
 			t.Logf("the API server does not take %s: %v", c.name, err)

@@ -73,6 +73,9 @@ func newLoneWorld(t *testing.T) *world {
 	if err := s.bed.CreateNamespace(t.Context(), w.namespace); err != nil {
 		t.Fatal(err)
 	}
+	if err := s.bed.PlayGateway(t.Context(), w.namespace, "gw", playedController); err != nil {
+		t.Fatal(err)
+	}
 	config, err := s.bed.ManagerConfig()
 	if err != nil {
 		t.Fatal(err)
