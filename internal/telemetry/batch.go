@@ -42,6 +42,9 @@ type member struct {
 	entry    *entry
 	from, to time.Time
 	last     bool // it has failed by itself, and comes after the others
+
+	// checks waits for the answers to its own checks. It is called once.
+	checks func() []health.CheckResult
 }
 
 // chunks divides members into those that one request asks for. Members that need

@@ -91,18 +91,6 @@ func (w *world) within(interval time.Duration, most int) int {
 	return most
 }
 
-// settled moves the clock, and waits until the victim's evidence is there.
-func (w *world) settled(d time.Duration) {
-	w.t.Helper()
-	w.clock.Step(d)
-	tick := health.Floor(w.clock.Now(), 15*time.Second)
-	eventually(w.t, "the victim's evidence", func() bool {
-		w.poll(w.t.Context())
-		_, read, ok := w.Latest(victim)
-		return ok && read.Equal(tick)
-	})
-}
-
 // held answers nothing until its client does not wait any more.
 func held(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
@@ -121,27 +109,42 @@ func (w *world) asked() (evil, others int) {
 // TestSlowCountsDelayNobodyElse: Services whose requests take too long to count spoil the
 // request of all once, and then nobody's but their own.
 func TestSlowCountsDelayNobodyElse(t *testing.T) {
-	w := newWorld(t, held, func(c *Config) { c.Timeout = 300 * time.Millisecond })
+	released := make(chan struct{})
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		select {
+		case <-released:
+		case <-r.Context().Done():
+		}
+		text(504, "")(rw, r)
+	})
 	w.track(func(int, *Target) {})
 	w.bad.Store(true)
-	w.clock.Step(timeToVerdict - 15*time.Second)
-	if took := w.within(15*time.Second, 2); took > 2 {
-		t.Errorf("%d intervals", took)
+	w.shared(timeToVerdict)
+	if took := w.within(15*time.Second, 1); took > 1 {
+		t.Errorf("%d more intervals", took)
 	}
+	close(released)
 	w.inflight.Wait()
 	// From then on the victim is asked for by itself, and the others less and less often.
 	w.server.take()
-	var evil, others int
 	const rounds = 16
 	for range rounds {
-		w.settled(15 * time.Second)
-		w.inflight.Wait()
-		e, o := w.asked()
-		evil, others = evil+e, others+o
+		w.step(15 * time.Second)
+		if v := w.Verdict(victim); v.State != v1alpha1.VerdictUnhealthy {
+			t.Errorf("%+v", v)
+		}
 	}
-	if others != rounds || evil > neighbours*6 {
+	if evil, others := w.asked(); others != rounds || evil > neighbours*6 {
 		t.Errorf("%d requests for others and %d for the slow ones in %d rounds", others, evil, rounds)
 	}
+}
+
+// shared moves the clock to a tick, and waits until the request that all share is sent.
+func (w *world) shared(d time.Duration) {
+	w.t.Helper()
+	w.clock.Step(d)
+	w.poll(w.t.Context())
+	eventually(w.t, "the request that all share", w.clock.HasWaiters)
 }
 
 // TestOneBatchWaitsForOneInterval: where the wait for an answer is longer than the interval,
@@ -149,24 +152,27 @@ func TestSlowCountsDelayNobodyElse(t *testing.T) {
 func TestOneBatchWaitsForOneInterval(t *testing.T) {
 	w := newWorld(t, held)
 	quick := func(t *Target) { t.Health.Window, t.Health.Interval, t.Health.SampleDelay = "1s", "1s", "0s" }
-	w.track(func(_ int, t *Target) { quick(t) }, quick)
-	w.bad.Store(true)
-	w.clock.Step(time.Second)
-	w.poll(t.Context())
-	eventually(t, "the end of the shared request", func() bool {
-		w.Collector.mu.Lock()
-		defer w.Collector.mu.Unlock()
-		return len(w.busy) == 0
+	w.track(func(_ int, t *Target) { quick(t) }, quick, func(t *Target) {
+		t.Health.Checks = []v1alpha1.Check{{Name: "own", Query: "up", Max: new(v1alpha1.Decimal("2"))}}
 	})
-	if v := w.Verdict(victim); v.Reason == v1alpha1.ReasonProviderError {
-		t.Errorf("what is only late is no failure: %+v", v)
-	}
+	w.bad.Store(true)
+	w.shared(time.Second)
 	w.clock.Step(time.Second)
 	eventually(t, "the victim's verdict at the next tick", func() bool {
 		w.poll(t.Context())
-		return w.Verdict(victim).State == v1alpha1.VerdictUnhealthy
+		v := w.Verdict(victim)
+		if v.Reason == v1alpha1.ReasonProviderError {
+			t.Errorf("what is only late is no failure: %+v", v)
+		}
+		return v.State == v1alpha1.VerdictUnhealthy
+	})
+	eventually(t, "the answers at both ticks", func() bool {
+		windows := w.Windows(victim)
+		return len(windows) == 2 && answeredAt(windows[0]) && answeredAt(windows[1])
 	})
 }
+
+func answeredAt(w health.Window) bool { return len(w.Checks) == 1 && w.Checks[0].Value == 9 }
 
 func ownWindow(i int, t *Target) {
 	t.Health.Window = v1alpha1.Duration(fmt.Sprintf("%ds", 15*(i+5)))
@@ -272,10 +278,11 @@ func TestManySlowChecksDelayNobodyElse(t *testing.T) {
 func TestOneThatComesAndGoes(t *testing.T) {
 	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
 		if strings.Contains(r.Form.Get("query"), "victims") {
-			held(rw, r)
+			text(504, "")(rw, r)
+			return
 		}
 		traffic(120, 0)(rw, r)
-	}, func(c *Config) { c.Timeout = 400 * time.Millisecond })
+	})
 	w.track(func(int, *Target) {})
 	w.clock.Step(timeToVerdict - 15*time.Second)
 	for i := range 12 {
@@ -290,7 +297,7 @@ func TestOneThatComesAndGoes(t *testing.T) {
 // TestOutageWhileOneIsSought: a server that answers nobody just when each is asked for by
 // itself does not hide who is slow.
 func TestOutageWhileOneIsSought(t *testing.T) {
-	w := newWorld(t, held, func(c *Config) { c.Timeout = 100 * time.Millisecond })
+	w := newWorld(t, text(504, ""))
 	good := w.server.reply
 	w.track(func(int, *Target) {})
 	w.step(timeToVerdict)
@@ -307,10 +314,11 @@ func TestOutageWhileOneIsSought(t *testing.T) {
 // asked no more than before, but for once.
 func TestOutageIsNobodysFault(t *testing.T) {
 	for name, down := range map[string]http.HandlerFunc{
-		"errors": text(500, ""), "refusals": text(422, `{"status":"error","errorType":"execution"}`), "silence": held,
+		"errors": text(500, ""), "refusals": text(422, `{"status":"error","errorType":"execution"}`),
+		"silence": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, nil, func(c *Config) { c.Timeout = 50 * time.Millisecond })
+			w := newWorld(t, nil)
 			w.server.answer(traffic(120, 0))
 			w.track(func(int, *Target) {})
 			w.step(timeToVerdict)

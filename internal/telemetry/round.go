@@ -21,11 +21,17 @@ func (e *entry) group() group {
 func (c *Collector) poll(ctx context.Context) time.Time {
 	now := c.cfg.Clock.Now()
 	found := c.dueRounds(now)
+	for _, members := range found.rounds {
+		for i := range members {
+			c.startChecks(ctx, &members[i])
+		}
+	}
 	for b, members := range found.rounds {
 		c.inflight.Go(func() { c.round(ctx, b, members) })
 	}
 	for _, w := range found.waiting {
 		m := w.member
+		c.startChecks(ctx, &m)
 		c.complete(ctx, m, []health.Window{failedWindow(m.to, m.entry.config.Window, w.problem)}, time.Time{})
 	}
 	// A server that is slow makes evidence old, which is a change of its own.
@@ -128,8 +134,9 @@ func (c *Collector) readAll(ctx context.Context, b batch, members []member) {
 	within := ctx
 	if len(members) > 1 {
 		var cancel context.CancelFunc
-		within, cancel = context.WithTimeout(ctx, b.interval)
+		within, cancel = context.WithCancel(ctx)
 		defer cancel()
+		defer c.cfg.Clock.AfterFunc(b.interval, cancel).Stop()
 	}
 	c.read(ctx, within, b, members)
 }
@@ -165,7 +172,7 @@ func (c *Collector) read(ctx, within context.Context, b batch, members []member)
 		// Unread ticks are read with the next one. There is one now, if nothing failed but
 		// that it took too long for so many.
 		if unread {
-			c.checksAlone(ctx, m)
+			c.addChecks(m)
 			continue
 		}
 		c.complete(ctx, m, []health.Window{failedWindow(m.to, b.window, failed)}, time.Time{})
@@ -214,16 +221,28 @@ func (c *Collector) complete(ctx context.Context, m member, windows []health.Win
 		c.add(e, windows, readTo)
 	}
 	c.inflight.Go(func() {
-		windows[len(windows)-1].Checks = e.askChecks(ctx, m.to)
+		windows[len(windows)-1].Checks = m.checks()
 		c.add(e, windows, readTo)
 	})
 	c.readBack(ctx, m)
 }
 
-// checksAlone asks a member's own checks at a tick whose other metrics are read later.
-func (c *Collector) checksAlone(ctx context.Context, m member) {
-	if e := m.entry; len(e.queries) > 0 {
-		c.inflight.Go(func() { c.answer(e, health.Answers{End: m.to, Checks: e.askChecks(ctx, m.to)}) })
+// startChecks asks a member's own checks at its tick, which wait for nothing else.
+func (c *Collector) startChecks(ctx context.Context, m *member) {
+	e, tick := m.entry, m.to
+	if len(e.queries) == 0 {
+		return
+	}
+	results := make(chan []health.CheckResult, 1)
+	m.checks = func() []health.CheckResult { return <-results }
+	c.inflight.Go(func() { results <- e.askChecks(ctx, tick) })
+}
+
+// addChecks adds the answers to a member's own checks at a tick whose other metrics are
+// read later.
+func (c *Collector) addChecks(m member) {
+	if len(m.entry.queries) > 0 {
+		c.inflight.Go(func() { c.answer(m.entry, health.Answers{End: m.to, Checks: m.checks()}) })
 	}
 }
 
