@@ -3,6 +3,7 @@ package telemetry
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -405,11 +406,14 @@ func TestLane(t *testing.T) {
 		})
 		eventually(t, "it waits", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return len(l.waiting) == i+1 })
 	}
-	for _, leave := range leaves {
+	for i, leave := range leaves {
 		leave()
+		if i == 0 {
+			eventually(t, "the two that are asked now", func() bool { mu.Lock(); defer mu.Unlock(); return len(order) == 2 })
+		}
 	}
 	waiters.Wait()
-	if len(order) != 3 {
+	if !slices.Equal(order, []string{"first", "second", "late"}) {
 		t.Errorf("order %v", order)
 	}
 	if l.running != 0 || l.behind != 0 || len(l.tenants) != 0 || len(l.waiting) != 0 {
