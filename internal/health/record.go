@@ -32,6 +32,15 @@ type Record struct {
 	input       Input     // how they were judged
 	read        time.Time // the newest tick whose metrics were read
 	asked       time.Time // the newest tick that is being or was read
+	early       []Answers // of ticks whose other metrics are not read yet
+}
+
+// Answers are answers to the spec's own checks at a tick.
+type Answers struct {
+	// End is the tick, and the end of its window.
+	End time.Time
+	// Checks are the answers.
+	Checks []CheckResult
 }
 
 // Share is what the evidence is about.
@@ -74,14 +83,14 @@ func (r *Record) Windows() []Window { return r.windows }
 func (r *Record) LastRead() time.Time { return r.read }
 
 // Due returns the span of ticks that have not been read yet, if there are any. With
-// checks alone that is the present one: their answers cannot be had later.
+// checks alone that is the present one: see PastFrom.
 func (r *Record) Due(now time.Time) (from, to time.Time, ok bool) {
 	interval := r.config.Interval
 	if r.config.Disabled || r.confirmedAt.IsZero() || interval < time.Millisecond {
 		return from, to, false
 	}
 	to = Floor(now, interval)
-	first := Ceil(r.confirmedAt.Add(r.config.SampleDelay+r.config.Window), interval)
+	first := r.first()
 	if r.asked.After(now.Add(interval)) {
 		r.forgetAfter(now)
 	}
@@ -98,6 +107,51 @@ func (r *Record) Due(now time.Time) (from, to time.Time, ok bool) {
 	return from, to, true
 }
 
+// first is the first tick whose window lies after the confirmation.
+func (r *Record) first() time.Time {
+	return Ceil(r.confirmedAt.Add(r.config.SampleDelay+r.config.Window), r.config.Interval)
+}
+
+// PastFrom returns the first tick from which on answers to a check matter to an evaluation
+// at a tick: in a breach, or in the window that opens a gate. What weighs in the score does
+// so for longer.
+func (r *Record) PastFrom(tick time.Time, k Check) time.Time {
+	c := r.config
+	need := max(c.For+c.Window, steadyStreak*c.Interval)
+	if k.Importance > 0 {
+		need = max(need, Memory)
+	}
+	return latest(r.first(), Ceil(tick.Add(-min(need, (MaxTicks-1)*c.Interval)), c.Interval))
+}
+
+// Answer merges answers to own checks into the windows of their ticks. Those of a tick that
+// is still to be read wait for it. Without a preset they are all that there is of a window.
+func (r *Record) Answer(answers []Answers) {
+	for _, a := range answers {
+		at, found := slices.BinarySearchFunc(r.windows, a.End, func(x Window, end time.Time) int { return x.End.Compare(end) })
+		switch {
+		case found:
+			r.windows[at].Checks = withAnswers(r.windows[at].Checks, a.Checks)
+		case r.config.Preset == "":
+			r.insert(Window{Start: a.End.Add(-r.config.Window), End: a.End, Checks: a.Checks})
+		case a.End.After(r.read) && len(r.early) < MaxTicks*max(len(r.config.Checks), 1):
+			r.early = append(r.early, a)
+		}
+	}
+	r.trim()
+}
+
+// withAnswers adds the answers that are not there yet.
+func withAnswers(to, more []CheckResult) []CheckResult {
+	to = slices.Clip(to)
+	for _, k := range more {
+		if !slices.ContainsFunc(to, func(x CheckResult) bool { return x.Name == k.Name }) {
+			to = append(to, k)
+		}
+	}
+	return to
+}
+
 // Asked notes that the ticks up to this one are being read.
 func (r *Record) Asked(tick time.Time) { r.asked = tick }
 
@@ -109,9 +163,15 @@ func (r *Record) Add(windows []Window, readTo time.Time) {
 		r.insert(r.config.Compact(w))
 	}
 	r.settle()
+	if r.early != nil {
+		early := r.early
+		r.early = nil
+		r.Answer(early)
+	}
 	r.trim()
 	if readTo.After(r.read) && !readTo.After(r.asked) {
 		r.read = readTo
+		r.early = slices.DeleteFunc(r.early, func(a Answers) bool { return !a.End.After(readTo) })
 	}
 }
 
@@ -119,7 +179,7 @@ func (r *Record) Add(windows []Window, readTo time.Time) {
 // nothing about the present.
 func (r *Record) forgetAfter(now time.Time) {
 	r.windows = slices.DeleteFunc(slices.Clone(r.windows), func(w Window) bool { return w.End.After(now) })
-	r.read, r.asked = time.Time{}, time.Time{}
+	r.read, r.asked, r.early = time.Time{}, time.Time{}, nil
 }
 
 // insert puts a window in its place. One that was read again replaces the earlier

@@ -17,6 +17,8 @@ const (
 	// maxPoints bounds the size of a reply when many ticks are read at once: rollouts
 	// times ticks. A rollout takes about ten numbers a tick.
 	maxPoints = 48000
+	// maxReadBacks is how many requests with many ticks are under way at a time.
+	maxReadBacks = 4
 )
 
 // group is what targets must have in common to be read by the same requests.
@@ -27,27 +29,31 @@ type group struct {
 	interval time.Duration
 }
 
+// batch is those of a group that are asked for together: all in good standing, or some
+// that are set apart from the others.
+type batch struct {
+	group
+
+	apart string
+}
+
 // member is a target in a round, and the ticks that it needs.
 type member struct {
 	entry    *entry
 	from, to time.Time
+	last     bool // it has failed by itself, and comes after the others
+
+	// checks waits for the answers to its own checks. It is called once.
+	checks func() []health.CheckResult
 }
 
 // chunks divides members into those that one request asks for. Members that need
-// many ticks come together, so that the others' requests stay small. One that spoiled the
-// others' replies is asked for by itself.
+// many ticks come together, so that the others' requests stay small.
 func chunks(members []member, interval time.Duration) [][]member {
 	slices.SortStableFunc(members, func(a, b member) int {
 		return cmp.Or(b.from.Compare(a.from), cmp.Compare(a.entry.canary, b.entry.canary))
 	})
 	var out [][]member
-	members = slices.DeleteFunc(members, func(m member) bool {
-		apart := m.entry.apart.Load()
-		if apart {
-			out = append(out, []member{m})
-		}
-		return apart
-	})
 	for start := 0; start < len(members); {
 		end := start + 1
 		for end < len(members) && end-start < maxChunk {
@@ -80,24 +86,41 @@ func (g group) readChunk(ctx context.Context, members []member) ([][]health.Wind
 			timed = append(timed, m.entry.stable, m.entry.canary)
 		}
 	}
+	by := callerOf(members)
 	t := newTable(p, from, to, g.interval, all)
-	reply, err := g.server.overRange(ctx, p.requestsQuery(distinct(all), g.window), from, to, g.interval)
+	reply, err := g.server.overRange(ctx, by, p.requestsQuery(distinct(all), g.window), from, to, g.interval)
 	if err != nil {
 		return nil, err
 	}
 	t.addRequests(reply)
 	if len(timed) > 0 {
-		reply, err = g.server.overRange(ctx, p.bucketsQuery(distinct(timed), g.window), from, to, g.interval)
+		reply, err = g.server.overRange(ctx, by, p.bucketsQuery(distinct(timed), g.window), from, to, g.interval)
 		if err != nil {
 			return nil, err
 		}
 		t.addBuckets(reply)
 	}
+	g.server.batches.answered()
 	windows := make([][]health.Window, len(members))
 	for i, m := range members {
 		windows[i] = t.windows(m, g)
 	}
 	return windows, nil
+}
+
+// points is how large the reply about a chunk is: rollouts times ticks.
+func points(members []member, interval time.Duration) int {
+	most := 0
+	for _, m := range members {
+		most = max(most, int(m.to.Sub(m.from)/interval)+1)
+	}
+	return len(members) * most
+}
+
+// callerOf returns whose request one about some members is.
+func callerOf(members []member) caller {
+	last := !slices.ContainsFunc(members, func(m member) bool { return !m.last })
+	return caller{tenant: sharedBy(members), last: last}
 }
 
 // again returns the first tick that is read: the one before those that are due is read

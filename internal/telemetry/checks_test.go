@@ -187,7 +187,7 @@ func TestOwnCheckIsAskedAtTheTick(t *testing.T) {
 	s := newMetricsServer(t, vector("0.001"))
 	f := newFixture(t, s.URL)
 	f.Track(target("web", checksOnly(`rate(errors{ns="{{namespace}}",svc="{{service}}",r="{{route}}"}[{{window}}])`)))
-	f.step(2*time.Second + 300*time.Millisecond)
+	f.step(time.Second + 300*time.Millisecond)
 	asked := s.take()
 	if len(asked) != 1 {
 		t.Fatalf("%d requests", len(asked))
@@ -195,7 +195,7 @@ func TestOwnCheckIsAskedAtTheTick(t *testing.T) {
 	if got, want := asked[0].Get("query"), `rate(errors{ns="shop",svc="web-canary",r="web"}[1s])`; got != want {
 		t.Errorf("query %s, want %s", got, want)
 	}
-	if got, want := asked[0].Get("time"), unixSeconds(start.Add(2*time.Second)); got != want || asked[0].Get("path") != "/api/v1/query" {
+	if got, want := asked[0].Get("time"), unixSeconds(start.Add(time.Second)); got != want || asked[0].Get("path") != "/api/v1/query" {
 		t.Errorf("%s at %s, want %s", asked[0].Get("path"), got, want)
 	}
 }
@@ -379,9 +379,9 @@ func TestOneQueryIsOutstandingPerCheck(t *testing.T) {
 	}
 	quickPending := func() bool {
 		e := f.entry(key("web"))
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		return e.pending[1]
+		e.asking.Lock()
+		defer e.asking.Unlock()
+		return e.queries[1].pending
 	}
 	for i := range 5 {
 		// A quick query that is still under way at the next tick would be left out
@@ -477,7 +477,7 @@ func TestConcurrencyIsBounded(t *testing.T) {
 			}
 		}))
 	}
-	f.clock.Step(timeToVerdict)
+	f.clock.Step(time.Second)
 	f.poll(t.Context())
 	eventually(t, "as many queries as there may be", func() bool { return now.Load() == most })
 	close(release)

@@ -69,7 +69,8 @@ type Collector struct {
 	entries   map[types.NamespacedName]*entry
 	servers   map[string]*server
 	intervals map[time.Duration]int // how many targets have it
-	busy      map[group]bool        // a round is under way; true: it came too late for some
+	busy      map[batch]bool        // a round is under way; true: it came too late for some
+	readBacks chan struct{}         // turns of those that read much at once
 }
 
 // New returns a Collector that has no target.
@@ -98,7 +99,7 @@ func New(cfg Config) *Collector {
 	return &Collector{
 		cfg: cfg, wake: make(chan struct{}, 1),
 		entries: map[types.NamespacedName]*entry{}, servers: map[string]*server{},
-		intervals: map[time.Duration]int{}, busy: map[group]bool{},
+		intervals: map[time.Duration]int{}, busy: map[batch]bool{}, readBacks: make(chan struct{}, maxReadBacks),
 	}
 }
 
@@ -157,6 +158,7 @@ func (c *Collector) Track(t Target) {
 	if e.problem == nil && !e.config.Disabled {
 		e.server, e.problem = c.serverFor(t.Key.Namespace, t.Health)
 	}
+	e.inherit(c.entries[t.Key])
 	c.remove(t.Key)
 	c.entries[t.Key] = e
 	now := c.cfg.Clock.Now()
@@ -166,7 +168,7 @@ func (c *Collector) Track(t Target) {
 	}
 	c.intervals[e.config.Interval]++
 	_, _, due := e.due(now)
-	_, busy := c.busy[e.group()]
+	_, busy := c.busy[batch{e.group(), e.standing.apart}]
 	if due && !busy || c.intervals[e.config.Interval] == 1 {
 		c.wakeUp()
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -78,12 +79,26 @@ func text(status int, body string, headers ...string) http.HandlerFunc {
 	}
 }
 
-// traffic answers range queries: every backend has so many requests and errors in
-// each window, a tenth of them slower than 300ms. It answers instant queries by 1.
+// ownCheck reports whether a request asks for a check of a rollout's own.
+func ownCheck(r *http.Request) bool {
+	return strings.HasSuffix(r.URL.Path, "/query") || !windowText.MatchString(r.Form.Get("query"))
+}
+
+// values answers own checks, at one time or at the steps of a range.
+func values(w http.ResponseWriter, r *http.Request, of func(at time.Time) float64) {
+	if strings.HasSuffix(r.URL.Path, "/query") {
+		_, _ = fmt.Fprintf(w, `{"status":"success","data":{"resultType":"scalar","result":[%s,"%g"]}}`, r.Form.Get("time"), of(timeIn(r.Form, "time")))
+		return
+	}
+	writeMatrix(w, []series{lineOf(r.Form, of, nil)})
+}
+
+// traffic answers the queries of presets: every backend has so many requests and errors in
+// each window, a tenth of them slower than 300ms. It answers others by 1.
 func traffic(requests, errors float64) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "/query") {
-			_, _ = fmt.Fprintf(w, `{"status":"success","data":{"resultType":"scalar","result":[%s,"1"]}}`, r.Form.Get("time"))
+		if ownCheck(r) {
+			values(w, r, func(time.Time) float64 { return 1 })
 			return
 		}
 		query := r.Form.Get("query")
@@ -139,14 +154,17 @@ func writeMatrix(w http.ResponseWriter, lines []series) {
 }
 
 func steps(form url.Values) (at []time.Time) {
-	number := func(name string) int64 {
-		f, _ := strconv.ParseFloat(form.Get(name), 64)
-		return int64(f * 1000)
-	}
-	for ms := number("start"); ms <= number("end"); ms += number("step") {
-		at = append(at, time.UnixMilli(ms))
+	step := timeIn(form, "step").Sub(time.UnixMilli(0))
+	for t := timeIn(form, "start"); !t.After(timeIn(form, "end")); t = t.Add(step) {
+		at = append(at, t)
 	}
 	return at
+}
+
+// timeIn reads seconds since the Unix epoch from a form.
+func timeIn(form url.Values, name string) time.Time {
+	f, _ := strconv.ParseFloat(form.Get(name), 64)
+	return time.UnixMilli(int64(math.Round(f * 1000)))
 }
 
 // secondsBefore gives the time that lies so long before a step.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
@@ -15,16 +16,26 @@ func (e *entry) group() group {
 	return group{server: e.server, preset: e.config.Preset, window: e.config.Window, interval: e.config.Interval}
 }
 
-// poll starts a round for every group that has due targets and no round under way.
+// poll starts a round for every batch that has due targets and no round under way.
 // It returns the time that it went by.
 func (c *Collector) poll(ctx context.Context) time.Time {
 	now := c.cfg.Clock.Now()
-	rounds, late := c.dueRounds(now)
-	for g, members := range rounds {
-		c.inflight.Go(func() { c.round(ctx, g, members) })
+	found := c.dueRounds(now)
+	for _, members := range found.rounds {
+		for i := range members {
+			c.startChecks(ctx, &members[i])
+		}
+	}
+	for b, members := range found.rounds {
+		c.inflight.Go(func() { c.round(ctx, b, members) })
+	}
+	for _, w := range found.waiting {
+		m := w.member
+		c.startChecks(ctx, &m)
+		c.complete(ctx, m, []health.Window{failedWindow(m.to, m.entry.config.Window, w.problem)}, time.Time{})
 	}
 	// A server that is slow makes evidence old, which is a change of its own.
-	for _, e := range late {
+	for _, e := range found.late {
 		if e.refresh(now) {
 			c.cfg.Notify(e.target.Key, e.bad())
 		}
@@ -32,39 +43,60 @@ func (c *Collector) poll(ctx context.Context) time.Time {
 	return now
 }
 
-// dueRounds marks the groups as busy and their members as asked. It looks at each entry
+// due is what is to be done at a time.
+type due struct {
+	rounds  map[batch][]member
+	late    []*entry // their batch has a round under way
+	waiting []waiting
+}
+
+// waiting is a target that is not asked for yet, since earlier requests about it failed.
+type waiting struct {
+	member  member
+	problem *health.Problem
+}
+
+// dueRounds marks the batches as busy and their members as asked. It looks at each entry
 // without holding up the others: one may be in the middle of a long evaluation.
-func (c *Collector) dueRounds(now time.Time) (rounds map[group][]member, late []*entry) {
+func (c *Collector) dueRounds(now time.Time) due {
 	c.mu.Lock()
 	entries := slices.Collect(maps.Values(c.entries))
 	c.mu.Unlock()
-	var due []member
+	found := due{rounds: map[batch][]member{}}
 	for _, e := range entries {
-		if from, to, ok := e.due(now); ok {
-			due = append(due, member{entry: e, from: from, to: to})
-		}
-	}
-	c.mu.Lock()
-	rounds = map[group][]member{}
-	for _, m := range due {
-		g := m.entry.group()
-		if _, busy := c.busy[g]; busy {
-			c.busy[g] = true
-			late = append(late, m.entry)
+		from, to, ok := e.due(now)
+		if !ok {
 			continue
 		}
-		rounds[g] = append(rounds[g], m)
+		b, last, waits := e.placed(now)
+		m := member{entry: e, from: from, to: to, last: last}
+		if waits != nil {
+			found.waiting = append(found.waiting, waiting{m, waits})
+			continue
+		}
+		found.rounds[b] = append(found.rounds[b], m)
 	}
-	for g := range rounds {
-		c.busy[g] = false
+	c.mu.Lock()
+	for b, members := range found.rounds {
+		_, busy := c.busy[b]
+		if busy {
+			for _, m := range members {
+				found.late = append(found.late, m.entry)
+			}
+			delete(found.rounds, b)
+		}
+		c.busy[b] = busy
 	}
 	c.mu.Unlock()
-	for _, members := range rounds {
+	for _, members := range found.rounds {
 		for _, m := range members {
 			m.entry.ask(m.to)
 		}
 	}
-	return rounds, late
+	for _, w := range found.waiting {
+		w.member.entry.ask(w.member.to)
+	}
+	return found
 }
 
 func (e *entry) ask(tick time.Time) {
@@ -73,62 +105,108 @@ func (e *entry) ask(tick time.Time) {
 	e.record.Asked(tick)
 }
 
-// round reads the metrics of a group's members. The answers to their own checks may
+// round reads the metrics of a batch's members. The answers to their own checks may
 // come later than the next round starts.
-func (c *Collector) round(ctx context.Context, g group, members []member) {
-	defer c.finish(g)
-	if g.preset == "" {
+func (c *Collector) round(ctx context.Context, b batch, members []member) {
+	defer c.finish(b)
+	if b.preset == "" {
 		for _, m := range members {
-			w := health.Window{Start: m.to.Add(-g.window), End: m.to}
+			w := health.Window{Start: m.to.Add(-b.window), End: m.to}
 			c.complete(ctx, m, []health.Window{w}, m.to)
 		}
 		return
 	}
-	for _, chunk := range chunks(members, g.interval) {
-		c.read(ctx, g, chunk)
+	var all sync.WaitGroup
+	for _, chunk := range chunks(members, b.interval) {
+		all.Go(func() { c.readAll(ctx, b, chunk) })
 	}
+	all.Wait()
 }
 
-// read reads the metrics of some of a group's members. Where the reply is spoiled it asks
+// readAll reads the metrics of the members of a chunk. Where several rollouts wait for one
+// answer they wait no longer than an interval: which of them it is that takes so long is
+// found out by then.
+func (c *Collector) readAll(ctx context.Context, b batch, members []member) {
+	if points(members, b.interval) > maxPoints/maxReadBacks {
+		c.readBacks <- struct{}{}
+		defer func() { <-c.readBacks }()
+	}
+	within := ctx
+	if len(members) > 1 {
+		var cancel context.CancelFunc
+		within, cancel = context.WithCancel(ctx)
+		defer cancel()
+		defer c.cfg.Clock.AfterFunc(b.interval, cancel).Stop()
+	}
+	c.read(ctx, within, b, members)
+}
+
+// read reads the metrics of some of a batch's members. Where the reply is spoiled it asks
 // for half of them at a time, down to the one that spoils it: what a rollout's pods or
-// Services expose must not take the evidence of all others.
-func (c *Collector) read(ctx context.Context, g group, members []member) {
-	windows, err := g.readChunk(ctx, members)
+// Services expose must not take the evidence of all others. What takes too long for that
+// is left to the next round.
+func (c *Collector) read(ctx, within context.Context, b batch, members []member) {
+	windows, err := b.readChunk(within, members)
 	switch {
 	case err == nil:
-		for i, m := range members {
-			if p := m.entry.skewed(); p != nil {
-				c.complete(ctx, m, []health.Window{failedWindow(m.to, g.window, p)}, time.Time{})
-				continue
-			}
-			m.entry.apart.Store(false)
-			c.complete(ctx, m, windows[i], m.to)
-		}
+		c.took(ctx, b, members, windows)
 		return
-	case culprit(err) && len(members) > 1:
+	case culprit(err) && len(members) > 1 && within.Err() == nil && b.othersAnswered(members):
+		slices.SortFunc(members, byNamespace)
 		half := len(members) / 2
-		c.read(ctx, g, members[:half])
-		c.read(ctx, g, members[half:])
+		var both sync.WaitGroup
+		both.Go(func() { c.read(ctx, within, b, members[:half]) })
+		both.Go(func() { c.read(ctx, within, b, members[half:]) })
+		both.Wait()
 		return
 	}
-	failed := g.server.explain(err)
-	c.cfg.Log.V(1).Info("metrics could not be read", "server", g.server.host, "rollouts", len(members), "reason", failed.Reason, "problem", failed.Message)
-	for _, m := range members {
-		m.entry.apart.Store(culprit(err))
-		// Unread ticks are read with the next one.
-		c.complete(ctx, m, []health.Window{failedWindow(m.to, g.window, failed)}, time.Time{})
+	failed := b.server.explain(err)
+	c.cfg.Log.V(1).Info("metrics could not be read", "server", b.server.host, "rollouts", len(members), "reason", failed.Reason, "problem", failed.Message)
+	if len(members) > 1 && !b.othersAnswered(members) {
+		c.inflight.Go(func() { b.server.probe(ctx) })
+	}
+	next := apartFrom(members)
+	unread := within.Err() != nil && ctx.Err() == nil
+	for i, m := range members {
+		m.entry.fail(failure{problem: failed, next: next[i], single: len(members) == 1, tick: m.to, took: afterOf(err), rest: restOf(err), at: c.cfg.Clock.Now()})
+		// Unread ticks are read with the next one. There is one now, if nothing failed but
+		// that it took too long for so many.
+		if unread {
+			c.addChecks(m)
+			continue
+		}
+		c.complete(ctx, m, []health.Window{failedWindow(m.to, b.window, failed)}, time.Time{})
 	}
 }
 
-// finish lets the group's next round start, at once if targets came too late for
+// othersAnswered reports whether the server has answered anything since these members were
+// set apart, if they ever were. If not, it is of no use to look for the one that is refused.
+func (b batch) othersAnswered(members []member) bool {
+	answers := b.server.batches.answers.Load()
+	return slices.ContainsFunc(members, func(m member) bool { return m.entry.othersAnswered(answers) })
+}
+
+// took adds what was read of members to their evidence.
+func (c *Collector) took(ctx context.Context, b batch, members []member, windows [][]health.Window) {
+	for i, m := range members {
+		if p := m.entry.skewed(); p != nil {
+			c.complete(ctx, m, []health.Window{failedWindow(m.to, b.window, p)}, time.Time{})
+			continue
+		}
+		m.entry.succeed()
+		c.complete(ctx, m, windows[i], m.to)
+	}
+}
+
+// finish lets the batch's next round start, at once if targets came too late for
 // this one.
-func (c *Collector) finish(g group) {
+func (c *Collector) finish(b batch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.busy[g] {
+	if c.busy[b] {
 		c.wakeUp()
 	}
-	delete(c.busy, g)
+	delete(c.busy, b)
 }
 
 // complete adds windows to a member's evidence, the last one with the answers to
@@ -143,9 +221,29 @@ func (c *Collector) complete(ctx context.Context, m member, windows []health.Win
 		c.add(e, windows, readTo)
 	}
 	c.inflight.Go(func() {
-		windows[len(windows)-1].Checks = e.askChecks(ctx, m.to)
+		windows[len(windows)-1].Checks = m.checks()
 		c.add(e, windows, readTo)
 	})
+	c.readBack(ctx, m)
+}
+
+// startChecks asks a member's own checks at its tick, which wait for nothing else.
+func (c *Collector) startChecks(ctx context.Context, m *member) {
+	e, tick := m.entry, m.to
+	if len(e.queries) == 0 {
+		return
+	}
+	results := make(chan []health.CheckResult, 1)
+	m.checks = func() []health.CheckResult { return <-results }
+	c.inflight.Go(func() { results <- e.askChecks(ctx, tick) })
+}
+
+// addChecks adds the answers to a member's own checks at a tick whose other metrics are
+// read later.
+func (c *Collector) addChecks(m member) {
+	if len(m.entry.queries) > 0 {
+		c.inflight.Go(func() { c.answer(m.entry, health.Answers{End: m.to, Checks: m.checks()}) })
+	}
 }
 
 // breaches says whether windows are a breach whatever the checks will say.
@@ -168,6 +266,13 @@ func (c *Collector) add(e *entry, windows []health.Window, readTo time.Time) {
 	c.cfg.Evaluated(e.target.Key, faultOf(windows))
 	if e.add(windows, readTo, c.cfg.Clock.Now()) {
 		c.cfg.Notify(e.target.Key, e.bad())
+	}
+}
+
+// answer adds answers to own checks to a target's evidence, as add does.
+func (c *Collector) answer(e *entry, answers ...health.Answers) {
+	if len(answers) > 0 && c.entry(e.target.Key) == e && e.answer(answers, c.cfg.Clock.Now()) {
+		c.cfg.Notify(e.target.Key)
 	}
 }
 

@@ -38,6 +38,7 @@ type server struct {
 	shared      http.RoundTripper // where no TLS settings are needed
 	batches     *lane
 	checks      *lane
+	concurrency int
 	clock       clock.PassiveClock
 	timeout     time.Duration
 	getOnly     atomic.Bool  // the server refuses POST
@@ -54,7 +55,8 @@ type server struct {
 func newServer(address string, c *credentials, cfg Config) *server {
 	s := &server{
 		address: address, credentials: c, shared: cfg.Transport,
-		batches: newLane(cfg.Concurrency, cfg.Clock), checks: newLane(cfg.Concurrency, cfg.Clock), clock: cfg.Clock, timeout: cfg.Timeout,
+		batches: newLane(cfg.Concurrency, cfg.Clock), checks: newLane(cfg.Concurrency, cfg.Clock), concurrency: cfg.Concurrency,
+		clock: cfg.Clock, timeout: cfg.Timeout,
 	}
 	if u, problem := parseAddress(address); problem == "" {
 		s.host = u.Host
@@ -102,7 +104,7 @@ func (s *server) connect(ctx context.Context) (api.Client, *health.Problem) {
 		if p != nil {
 			return nil, p
 		}
-		s.transport = newTransport(2*cap(s.batches.slots), config)
+		s.transport = newTransport(2*s.concurrency, config)
 		next = s.transport
 	}
 	client, err := api.NewClient(api.Config{Address: s.address, Client: &http.Client{
@@ -123,26 +125,47 @@ func badAddress(what string) *health.Problem {
 }
 
 // instant asks for the value of a query at a time.
-func (s *server) instant(ctx context.Context, query string, at time.Time) (*reply, *health.Problem) {
-	r, err := s.ask(ctx, s.checks, "/api/v1/query", url.Values{"query": {query}, "time": {unixSeconds(at)}})
-	if err != nil {
-		return nil, s.explain(err)
+func (s *server) instant(ctx context.Context, by caller, query string, at time.Time) (*reply, error) {
+	return s.check(ctx, by, "/api/v1/query", url.Values{"query": {query}, "time": {unixSeconds(at)}})
+}
+
+// check asks what is asked for one rollout alone. A rest that the server asks for is for
+// its namespace.
+func (s *server) check(ctx context.Context, by caller, path string, args url.Values) (*reply, error) {
+	r, err := s.ask(ctx, s.checks, by, path, args)
+	if err == nil {
+		s.checks.answered()
+	} else if d := restOf(err); d > 0 {
+		s.checks.rest(by.tenant, d)
 	}
-	return r, nil
+	return r, err
+}
+
+// probe finds out whether the server answers anything: where nobody is answered, it can be
+// down, or be asked for too much at once.
+func (s *server) probe(ctx context.Context) {
+	args := url.Values{"query": {"vector(1)"}, "time": {unixSeconds(s.clock.Now())}}
+	if _, err := s.ask(ctx, s.batches, caller{tenant: everybody}, "/api/v1/query", args); err == nil {
+		s.batches.answered()
+	}
 }
 
 // overRange asks for the values of a query at every step from one time to another.
-func (s *server) overRange(ctx context.Context, query string, from, to time.Time, step time.Duration) ([]series, error) {
-	r, err := s.ask(ctx, s.batches, "/api/v1/query_range", url.Values{
-		"query": {query},
-		"start": {unixSeconds(from)},
-		"end":   {unixSeconds(to)},
-		"step":  {strconv.FormatFloat(step.Seconds(), 'f', -1, 64)},
-	})
+func (s *server) overRange(ctx context.Context, by caller, query string, from, to time.Time, step time.Duration) ([]series, error) {
+	r, err := s.ask(ctx, s.batches, by, "/api/v1/query_range", rangeOf(query, from, to, step))
 	if err != nil {
 		return nil, err
 	}
 	return r.matrix()
+}
+
+func rangeOf(query string, from, to time.Time, step time.Duration) url.Values {
+	return url.Values{
+		"query": {query},
+		"start": {unixSeconds(from)},
+		"end":   {unixSeconds(to)},
+		"step":  {strconv.FormatFloat(step.Seconds(), 'f', -1, 64)},
+	}
 }
 
 // unixSeconds writes a time to the millisecond, which is what Prometheus knows.
@@ -151,17 +174,29 @@ func unixSeconds(t time.Time) string {
 	return fmt.Sprintf("%d.%03d", ms/1000, ms%1000)
 }
 
-func (s *server) ask(ctx context.Context, l *lane, path string, args url.Values) (*reply, error) {
-	ctx, cancel := context.WithTimeout(context.WithValue(ctx, laneKey{}, l), s.timeout)
-	defer cancel()
-	leave, err := l.enter(ctx)
+// ask sends a request when it is its turn. The wait for an answer begins then, and not
+// while others are waited for.
+func (s *server) ask(ctx context.Context, l *lane, by caller, path string, args url.Values) (*reply, error) {
+	leave, err := s.turn(ctx, l, by)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	if l.resting() {
+	if l.resting(by.tenant) {
 		return nil, errResting
 	}
+	sent := s.clock.Now()
+	r, err := s.exchange(ctx, path, args)
+	if err != nil {
+		return nil, &sentError{err, s.clock.Now().Sub(sent)}
+	}
+	return r, nil
+}
+
+// exchange sends a request, and reads the answer.
+func (s *server) exchange(ctx context.Context, path string, args url.Values) (*reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
 	client, p := s.connect(ctx)
 	if p != nil {
 		return nil, &unusableError{p}
@@ -172,6 +207,17 @@ func (s *server) ask(ctx context.Context, l *lane, path string, args url.Values)
 		return nil, err
 	}
 	return decodeReply(body)
+}
+
+// turn waits for the turn of a request: for as long as for an answer, or, for what comes
+// last, until it comes.
+func (s *server) turn(ctx context.Context, l *lane, by caller) (leave func(), err error) {
+	if !by.last {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.timeout)
+		defer cancel()
+	}
+	return l.enter(ctx, by)
 }
 
 // send posts a query: the list of a thousand backends is too long for a URL. A server
@@ -224,9 +270,42 @@ func culprit(err error) bool {
 
 // statusError is a reply with an HTTP status that carries no result. Its body is
 // not kept: it could echo anything.
-type statusError struct{ code int }
+type statusError struct {
+	code int
+	rest time.Duration // that the server asks for
+}
 
 func (e *statusError) Error() string { return "HTTP " + strconv.Itoa(e.code) }
+
+// sentError is why a request that had its turn was not answered, and after what time.
+type sentError struct {
+	error
+	after time.Duration
+}
+
+func (e *sentError) Unwrap() error { return e.error }
+
+// afterOf is how long an error was waited for since the request was sent.
+func afterOf(err error) time.Duration {
+	if e, ok := errors.AsType[*sentError](err); ok {
+		return e.after
+	}
+	return 0
+}
+
+// slow reports whether an error was waited for so long that others had to wait as well.
+func slow(err error) bool {
+	const long = time.Second
+	return errors.Is(err, context.DeadlineExceeded) || afterOf(err) >= long
+}
+
+// restOf is the rest that a server asks for with an error.
+func restOf(err error) time.Duration {
+	if status, ok := errors.AsType[*statusError](err); ok {
+		return status.rest
+	}
+	return 0
+}
 
 // guard is the round tripper of one server: it notes when the server asks for a
 // rest, lets only replies through that carry a result, and bounds their size.
@@ -242,6 +321,7 @@ func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	g.server.noteDate(response.Header)
+	refused := &statusError{code: response.StatusCode}
 	switch code := response.StatusCode; {
 	case code/100 == 2, code == http.StatusBadRequest, code == http.StatusUnprocessableEntity:
 		// The latter two carry the class of the error.
@@ -249,15 +329,13 @@ func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
 		return response, nil
 	case code == http.StatusTooManyRequests, code == http.StatusServiceUnavailable:
 		if d, ok := retryAfter(response.Header.Get("Retry-After"), g.server.clock.Now()); ok {
-			if l, ok := request.Context().Value(laneKey{}).(*lane); ok {
-				l.rest(d)
-			}
+			refused.rest = min(max(d, 0), maxRetryAfter)
 		}
 	}
 	// A short body is read to its end, so that the connection can be used again.
 	_, _ = io.CopyN(io.Discard, response.Body, 64<<10)
 	_ = response.Body.Close()
-	return nil, &statusError{code: response.StatusCode}
+	return nil, refused
 }
 
 // retryAfter reads the header's seconds or HTTP date.

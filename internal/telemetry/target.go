@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -72,12 +71,12 @@ type entry struct {
 	gone    context.Context // ends when the target is dropped, and with it its queries
 	drop    context.CancelFunc
 
-	apart atomic.Bool // it spoiled the reply of others, and is asked for by itself
+	mu     sync.Mutex
+	record health.Record
+	signal health.Signal // the last one that was told
 
-	mu      sync.Mutex
-	record  health.Record
-	pending []bool        // per query: an answer is outstanding
-	signal  health.Signal // the last one that was told
+	asking   sync.Mutex // guards how requests go: this, and what the queries have of it
+	standing standing   // of what the preset asks
 }
 
 // newEntry prepares a target. The server is filled in by the collector.
@@ -96,7 +95,6 @@ func newEntry(t Target) *entry {
 		return e
 	}
 	e.queries = checkQueries(t, config)
-	e.pending = make([]bool, len(e.queries))
 	if config.Preset == "" {
 		return e
 	}
@@ -122,6 +120,37 @@ func (e *entry) due(now time.Time) (from, to time.Time, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.record.Due(now)
+}
+
+// placed returns the batch that the entry belongs to, and why it is not to be asked for
+// yet, if it is not.
+func (e *entry) placed(now time.Time) (b batch, last bool, waits *health.Problem) {
+	e.asking.Lock()
+	defer e.asking.Unlock()
+	s := &e.standing
+	s.settle(e.server.batches.answers.Load(), e.config.Interval)
+	if s.waits(now) {
+		waits = s.failed.problem
+	}
+	return batch{e.group(), s.apart}, s.failures > 0, waits
+}
+
+// inherit takes over how requests about the same rollout went: another share asks for the
+// same things.
+func (e *entry) inherit(from *entry) {
+	if from == nil || from.server == nil || from.server != e.server || from.group() != e.group() {
+		return
+	}
+	from.asking.Lock()
+	defer from.asking.Unlock()
+	e.standing = from.standing
+	for i := range e.queries {
+		for j := range from.queries {
+			if e.queries[i].text == from.queries[j].text {
+				e.queries[i].standing = from.queries[j].standing
+			}
+		}
+	}
 }
 
 // verdict judges the evidence.
@@ -152,6 +181,34 @@ func (e *entry) add(windows []health.Window, readTo, now time.Time) (changed boo
 	defer e.mu.Unlock()
 	e.record.Add(windows, readTo)
 	return e.refreshLocked(now)
+}
+
+// answer merges answers to own checks into the evidence, as add does with windows.
+func (e *entry) answer(answers []health.Answers, now time.Time) (changed bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.record.Answer(answers)
+	return e.refreshLocked(now)
+}
+
+// fail notes that the latest request about the preset's metrics was not answered, and
+// succeed that it was.
+func (e *entry) fail(f failure) {
+	e.asking.Lock()
+	defer e.asking.Unlock()
+	e.standing.fail(f)
+}
+
+func (e *entry) succeed() {
+	e.asking.Lock()
+	defer e.asking.Unlock()
+	e.standing.succeed()
+}
+
+func (e *entry) othersAnswered(answers int64) bool {
+	e.asking.Lock()
+	defer e.asking.Unlock()
+	return e.standing.othersAnswered(answers)
 }
 
 // refresh says whether the verdict's signal has changed since it was last told.
