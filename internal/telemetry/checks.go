@@ -47,7 +47,7 @@ func (e *entry) askChecks(ctx context.Context, tick time.Time) []health.CheckRes
 }
 
 func (e *entry) askCheck(ctx context.Context, q *checkQuery, tick time.Time) (float64, time.Time, *health.Problem) {
-	r, p := e.server.instant(ctx, q.text, tick)
+	r, p := e.server.instant(ctx, e.target.Key.Namespace, q.text, tick)
 	if p == nil {
 		p = e.skewed()
 	}

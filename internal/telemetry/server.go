@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,7 +15,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/api"
 	"k8s.io/utils/clock"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
@@ -22,8 +22,6 @@ import (
 )
 
 const (
-	// maxBody is the largest reply that is read, in bytes after decompression.
-	maxBody = 32 << 20
 	// maxRetryAfter caps how long a server can ask to be left alone.
 	maxRetryAfter = 5 * time.Minute
 )
@@ -40,13 +38,14 @@ type server struct {
 	checks      *lane
 	clock       clock.PassiveClock
 	timeout     time.Duration
+	memory      *memory
 	getOnly     atomic.Bool  // the server refuses POST
 	ahead       atomic.Int64 // by how many nanoseconds its clock is ahead
 	users       int          // guarded by Collector.mu
 
 	mu        sync.Mutex
 	texts     []string // what client was made from
-	client    api.Client
+	client    *client
 	transport *http.Transport // the client's own, if it has one
 }
 
@@ -54,7 +53,7 @@ type server struct {
 func newServer(address string, c *credentials, cfg Config) *server {
 	s := &server{
 		address: address, credentials: c, shared: cfg.Transport,
-		batches: newLane(cfg.Concurrency, cfg.Clock), checks: newLane(cfg.Concurrency, cfg.Clock), clock: cfg.Clock, timeout: cfg.Timeout,
+		batches: newLane(cfg.Concurrency, cfg.Clock), checks: newLane(cfg.Concurrency, cfg.Clock), clock: cfg.Clock, timeout: cfg.Timeout, memory: cfg.answers,
 	}
 	if u, problem := parseAddress(address); problem == "" {
 		s.host = u.Host
@@ -81,7 +80,7 @@ func (s *server) disconnect() {
 
 // connect returns a client with the present credentials: another one as soon as a
 // Secret has changed.
-func (s *server) connect(ctx context.Context) (api.Client, *health.Problem) {
+func (s *server) connect(ctx context.Context) (*client, *health.Problem) {
 	texts, p := s.credentials.read(ctx)
 	if p != nil {
 		return nil, p
@@ -105,16 +104,30 @@ func (s *server) connect(ctx context.Context) (api.Client, *health.Problem) {
 		s.transport = newTransport(2*cap(s.batches.slots), config)
 		next = s.transport
 	}
-	client, err := api.NewClient(api.Config{Address: s.address, Client: &http.Client{
-		Transport: &guard{server: s, next: &withHeaders{header: header, next: next}},
-		// A redirect would carry queries and credentials to another host.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}})
+	base, err := url.Parse(s.address)
 	if err != nil {
 		return nil, badAddress("cannot be used")
 	}
-	s.client, s.texts = client, texts
-	return client, nil
+	s.client, s.texts = &client{base: base, http: &http.Client{
+		Transport: &guard{server: s, next: &withHeaders{header: header, next: next}},
+		// A redirect would carry queries and credentials to another host.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, texts
+	return s.client, nil
+}
+
+// client sends requests to an address. That of the Prometheus project reads every reply
+// into memory as a whole.
+type client struct {
+	base *url.URL
+	http *http.Client
+}
+
+// url returns where an endpoint of the API is.
+func (c *client) url(endpoint string) url.URL {
+	u := *c.base
+	u.Path = path.Join(u.Path, endpoint)
+	return u
 }
 
 // badAddress says what is wrong with an address.
@@ -122,27 +135,32 @@ func badAddress(what string) *health.Problem {
 	return &health.Problem{Reason: v1alpha1.ReasonNoMetricsAddress, Message: "the address of the metrics server " + what + ": give one such as http://prometheus.monitoring:9090"}
 }
 
-// instant asks for the value of a query at a time.
-func (s *server) instant(ctx context.Context, query string, at time.Time) (*reply, *health.Problem) {
-	r, err := s.ask(ctx, s.checks, "/api/v1/query", url.Values{"query": {query}, "time": {unixSeconds(at)}})
+// instant asks for the value of a query at a time, for somebody in a namespace.
+func (s *server) instant(ctx context.Context, namespace, query string, at time.Time) (n *number, p *health.Problem) {
+	err := s.ask(ctx, s.checks, "/api/v1/query", url.Values{"query": {query}, "time": {unixSeconds(at)}}, func(ctx context.Context, body io.Reader) error {
+		room, err := s.memory.room(ctx, namespace, answerCost)
+		if err != nil {
+			return err
+		}
+		defer room.leave()
+		n, err = instantNumber(body)
+		return err
+	})
 	if err != nil {
 		return nil, s.explain(err)
 	}
-	return r, nil
+	return n, nil
 }
 
-// overRange asks for the values of a query at every step from one time to another.
-func (s *server) overRange(ctx context.Context, query string, from, to time.Time, step time.Duration) ([]series, error) {
-	r, err := s.ask(ctx, s.batches, "/api/v1/query_range", url.Values{
+// overRange asks for the values of a query at every tick of a table, and calls add for
+// every series.
+func (s *server) overRange(ctx context.Context, query string, t *table, add func(*series) error) error {
+	return s.ask(ctx, s.batches, "/api/v1/query_range", url.Values{
 		"query": {query},
-		"start": {unixSeconds(from)},
-		"end":   {unixSeconds(to)},
-		"step":  {strconv.FormatFloat(step.Seconds(), 'f', -1, 64)},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return r.matrix()
+		"start": {unixSeconds(t.from)},
+		"end":   {unixSeconds(t.from.Add(time.Duration(t.ticks-1) * t.interval))},
+		"step":  {strconv.FormatFloat(t.interval.Seconds(), 'f', -1, 64)},
+	}, func(_ context.Context, body io.Reader) error { return readMatrix(body, t.limits(), add) })
 }
 
 // unixSeconds writes a time to the millisecond, which is what Prometheus knows.
@@ -151,44 +169,51 @@ func unixSeconds(t time.Time) string {
 	return fmt.Sprintf("%d.%03d", ms/1000, ms%1000)
 }
 
-func (s *server) ask(ctx context.Context, l *lane, path string, args url.Values) (*reply, error) {
+func (s *server) ask(ctx context.Context, l *lane, path string, args url.Values, read func(context.Context, io.Reader) error) error {
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, laneKey{}, l), s.timeout)
 	defer cancel()
 	leave, err := l.enter(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer leave()
 	if l.resting() {
-		return nil, errResting
+		return errResting
 	}
 	client, p := s.connect(ctx)
 	if p != nil {
-		return nil, &unusableError{p}
+		return &unusableError{p}
 	}
 	args.Set("timeout", strconv.FormatFloat(s.timeout.Seconds(), 'f', -1, 64))
-	body, err := s.send(ctx, client, path, args)
+	response, err := s.send(ctx, client, path, args)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return decodeReply(body)
+	defer func() { _ = response.Body.Close() }()
+	if err := read(ctx, response.Body); err != nil {
+		return err
+	}
+	if response.StatusCode/100 != 2 {
+		return &statusError{code: response.StatusCode} // which says that it is no success
+	}
+	return nil
 }
 
 // send posts a query: the list of a thousand backends is too long for a URL. A server
 // that refuses POST is asked by GET, as the API's own client does, and from then on
 // until it refuses that.
-func (s *server) send(ctx context.Context, client api.Client, path string, args url.Values) ([]byte, error) {
-	target := client.URL(path, nil)
+func (s *server) send(ctx context.Context, client *client, path string, args url.Values) (*http.Response, error) {
+	target := client.url(path)
 	if !s.getOnly.Load() {
 		request, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(), strings.NewReader(args.Encode()))
 		if err != nil {
 			return nil, err
 		}
 		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		_, body, err := client.Do(ctx, request)
+		response, err := client.http.Do(request)
 		var status *statusError
 		if !errors.As(err, &status) || (status.code != http.StatusMethodNotAllowed && status.code != http.StatusNotImplemented) {
-			return body, err
+			return response, err
 		}
 		s.getOnly.Store(true)
 	}
@@ -197,17 +222,16 @@ func (s *server) send(ctx context.Context, client api.Client, path string, args 
 	if err != nil {
 		return nil, err
 	}
-	_, body, err := client.Do(ctx, request)
+	response, err := client.http.Do(request)
 	if _, refused := errors.AsType[*statusError](err); refused {
 		s.getOnly.Store(false)
 	}
-	return body, err
+	return response, err
 }
 
 var (
-	errResting  = errors.New("the server asked for a rest")
-	errTooLarge = errors.New("the reply is too large")
-	errCrowded  = errors.New("too many queries are under way")
+	errResting = errors.New("the server asked for a rest")
+	errCrowded = errors.New("too many queries are under way")
 )
 
 // unusableError says that nothing was sent, and why.
@@ -219,7 +243,8 @@ func (e *unusableError) Error() string { return e.problem.Message }
 // was about, so that the others are better asked without it.
 func culprit(err error) bool {
 	_, refused := errors.AsType[*apiError](err)
-	return refused || errors.Is(err, errPartial) || errors.Is(err, errTooLarge) || errors.Is(err, errNoMatrix)
+	_, large := errors.AsType[*sizeError](err)
+	return refused || large || errors.Is(err, errPartial) || errors.Is(err, errNoRoom) || errors.Is(err, errNoMatrix)
 }
 
 // statusError is a reply with an HTTP status that carries no result. Its body is
@@ -229,7 +254,7 @@ type statusError struct{ code int }
 func (e *statusError) Error() string { return "HTTP " + strconv.Itoa(e.code) }
 
 // guard is the round tripper of one server: it notes when the server asks for a
-// rest, lets only replies through that carry a result, and bounds their size.
+// rest, and lets only replies through that carry a result.
 type guard struct {
 	server *server
 	next   http.RoundTripper
@@ -245,7 +270,6 @@ func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
 	switch code := response.StatusCode; {
 	case code/100 == 2, code == http.StatusBadRequest, code == http.StatusUnprocessableEntity:
 		// The latter two carry the class of the error.
-		response.Body = &limitedBody{ReadCloser: response.Body, left: maxBody + 1}
 		return response, nil
 	case code == http.StatusTooManyRequests, code == http.StatusServiceUnavailable:
 		if d, ok := retryAfter(response.Header.Get("Retry-After"), g.server.clock.Now()); ok {
@@ -270,19 +294,4 @@ func retryAfter(value string, now time.Time) (time.Duration, bool) {
 		return at.Sub(now), true
 	}
 	return 0, false
-}
-
-// limitedBody fails when more than the limit is read.
-type limitedBody struct {
-	io.ReadCloser
-	left int64
-}
-
-func (b *limitedBody) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, errTooLarge
-	}
-	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
-	b.left -= int64(n)
-	return n, err
 }
