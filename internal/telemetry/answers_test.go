@@ -87,11 +87,11 @@ func TestUnknownKeysAreIgnored(t *testing.T) {
 	}
 }
 
-// zipped answers everything by a text that is compressed as far as possible.
+// zipped answers everything by a text that is compressed.
 func zipped(t *testing.T, parts ...io.Reader) http.HandlerFunc {
 	t.Helper()
 	var packed bytes.Buffer
-	z, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	z, _ := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
 	if _, err := io.Copy(z, io.MultiReader(parts...)); err != nil {
 		t.Fatal(err)
 	}
@@ -104,22 +104,14 @@ func zipped(t *testing.T, parts ...io.Reader) http.HandlerFunc {
 	}
 }
 
-// repeated is a text that comes so often that it has a length.
+// repeated is a text that comes so often that it has about that size.
 func repeated(text string, size int) io.Reader {
-	return io.LimitReader(endless{text: []byte(text), at: new(int)}, int64(size/len(text)*len(text)))
-}
-
-type endless struct {
-	text []byte
-	at   *int
-}
-
-func (e endless) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = e.text[*e.at]
-		*e.at = (*e.at + 1) % len(e.text)
+	text = strings.Repeat(text, 1<<16/len(text))
+	parts := make([]io.Reader, size/len(text)+1)
+	for i := range parts {
+		parts[i] = strings.NewReader(text)
 	}
-	return len(p), nil
+	return io.MultiReader(parts...)
 }
 
 const (
@@ -198,56 +190,65 @@ func TestBombsCostLittle(t *testing.T) {
 	}
 }
 
-// manyBounds answers with a histogram of so many buckets, and requests that all failed.
-func manyBounds(bounds int) http.HandlerFunc {
-	bad := traffic(120, 120)
+// manyBounds answers with a histogram of so many buckets, which is made before, and requests
+// of which some failed.
+func manyBounds(at time.Time, bounds int, errors float64) http.HandlerFunc {
+	requests := traffic(120, errors)
+	var histogram strings.Builder
+	histogram.WriteString(matrixBegins)
+	for i := range bounds {
+		_, _ = fmt.Fprintf(&histogram, `{"metric":{"service":"shop-web-canary-http-80@kubernetesgateway","le":"%d.5"},"values":[[%d,"60"]]},`, i, at.Unix())
+	}
+	histogram.WriteString(ends)
 	return func(w http.ResponseWriter, r *http.Request) {
-		query := r.Form.Get("query")
-		if !strings.Contains(query, "_bucket") {
-			bad(w, r)
+		if strings.Contains(r.Form.Get("query"), "_bucket") {
+			_, _ = io.WriteString(w, histogram.String())
 			return
 		}
-		at := r.Form.Get("end")
-		_, _ = io.WriteString(w, matrixBegins)
-		for _, name := range backendNames(query) {
-			for i := range bounds {
-				_, _ = fmt.Fprintf(w, `{"metric":{"service":"%s","le":"%d.5"},"values":[[%s,"60"]]},`, name, i, at)
-			}
-		}
-		_, _ = io.WriteString(w, ends)
+		requests(w, r)
 	}
 }
 
 // TestManyBoundsCostLittle: a histogram of too many buckets is not read, and does not take
 // the rest of the evidence away.
 func TestManyBoundsCostLittle(t *testing.T) {
-	f := newFixture(t, newMetricsServer(t, manyBounds(450)).URL)
-	f.Track(target("web", withLatency, func(t *Target) { t.For = "15s" }))
-	for range 12 {
-		f.step(15 * time.Second)
+	for errors, check := range map[float64]string{120: health.CheckErrorRate, 0: health.CheckLatency} {
+		f := newFixture(t, newMetricsServer(t, manyBounds(start.Add(timeToVerdict), 450, errors)).URL)
+		f.Track(target("web", withLatency))
+		f.step(timeToVerdict)
+		v := f.Verdict(key("web"))
+		if v.Check != check || v.BreachSince.IsZero() != (errors == 0) || v.RampReady ||
+			errors == 0 && (v.State != v1alpha1.VerdictUnknown || !strings.Contains(v.Message, "more than 200 buckets")) {
+			t.Errorf("with %v errors: %+v", errors, v)
+		}
 	}
-	if v := f.Verdict(key("web")); v.State != v1alpha1.VerdictUnhealthy || v.Check != health.CheckErrorRate {
-		t.Errorf("%+v", v)
-	}
+}
+
+// TestBoundsAreKeptOnlyIfTheyCount: a histogram in which no bucket can decide is not kept
+// as a whole for every window.
+func TestBoundsAreKeptOnlyIfTheyCount(t *testing.T) {
+	f := newFixture(t, newMetricsServer(t, manyBounds(start.Add(timeToVerdict), 150, 0)).URL)
+	f.Track(target("web", withLatency))
+	f.step(timeToVerdict)
 	for _, w := range f.Windows(key("web")) {
-		if n := len(w.Canary.Buckets); n > 16 {
+		if n := len(w.Canary.Buckets); n > 14 {
 			t.Fatalf("%d buckets are kept", n)
 		}
 	}
 }
 
-// TestBoundsCostAsMuchEach: twice as many buckets cost no more than about twice the time.
-func TestBoundsCostAsMuchEach(t *testing.T) {
-	took := func(bounds int) time.Duration {
-		f := newFixture(t, newMetricsServer(t, manyBounds(bounds)).URL)
+// TestBoundsByTheThousand end the reading of a reply, which costs the same however many
+// there would be.
+func TestBoundsByTheThousand(t *testing.T) {
+	for _, bounds := range []int{10_000, 80_000} {
+		f := newFixture(t, newMetricsServer(t, manyBounds(start.Add(timeToVerdict), bounds, 0)).URL)
 		f.Track(target("web", withLatency))
-		began := time.Now()
-		f.step(timeToVerdict)
-		return time.Since(began)
-	}
-	few, many := took(10_000), took(80_000)
-	t.Logf("10,000 bounds take %s, 80,000 take %s", few, many)
-	if many > 16*few && many > time.Second {
-		t.Errorf("10,000 bounds take %s, and 80,000 take %s", few, many)
+		bytes := allocated(func() { f.step(timeToVerdict) })
+		if bytes > 4<<20 {
+			t.Errorf("%d bounds: %d KiB were allocated", bounds, bytes>>10)
+		}
+		if v := f.Verdict(key("web")); v.Reason != v1alpha1.ReasonProviderError || !strings.Contains(v.Message, "more than 3000 series") {
+			t.Errorf("%+v", v)
+		}
 	}
 }

@@ -55,8 +55,15 @@ type position struct {
 	quote   rune   // what the string around it ends with; 0: there is none
 	escaped bool   // by a backslash in a string
 	comment bool   // up to the end of the line
-	before  string // the last two characters outside of strings, blanks and comments
-	text    []rune // of the string so far, if it is a regular expression
+	before  string // the word or the operator before
+	calls   []call // that have not ended
+	text    []rune // of the string so far
+}
+
+// call is something in brackets.
+type call struct {
+	function  string
+	arguments int // that have ended
 }
 
 // pass goes on to the end of a text.
@@ -72,7 +79,7 @@ func (p *position) pass(text string) {
 		case c == '"' || c == '\'' || c == '`':
 			p.quote, p.text = c, nil
 		case !unicode.IsSpace(c):
-			p.before = p.before[max(len(p.before)-1, 0):] + string(c)
+			p.outside(c)
 		}
 	}
 }
@@ -90,12 +97,41 @@ func (p *position) inString(c rune) {
 	p.text = append(p.text, c)
 }
 
-// quoted returns a value as it must be written here: in a regular expression, which a
-// string after =~ or !~ is, so that it matches itself alone, with the escapes of the string
+func (p *position) outside(c rune) {
+	last := len(p.calls) - 1
+	switch {
+	case strings.ContainsRune("({[", c):
+		p.calls = append(p.calls, call{function: p.before})
+		p.before = ""
+	case last >= 0 && strings.ContainsRune(")}]", c):
+		p.calls, p.before = p.calls[:last], ""
+	case last >= 0 && c == ',':
+		p.calls[last].arguments++
+		p.before = ""
+	case inWord(c) != inWord([]rune(p.before + "=")[0]):
+		p.before = string(c)
+	default:
+		p.before += string(c)
+	}
+}
+
+// inWord says whether a character belongs to a word, and not to an operator.
+func inWord(c rune) bool { return c == '_' || unicode.IsLetter(c) || unicode.IsDigit(c) }
+
+// regexp says whether the string around is a regular expression.
+func (p *position) regexp() bool {
+	if p.quote == 0 {
+		return false
+	}
+	last := len(p.calls) - 1
+	return p.before == "=~" || p.before == "!~" || last >= 0 && p.calls[last] == call{"label_replace", 4}
+}
+
+// quoted returns a value as it must be written here: in a regular expression so that it matches itself alone, with the escapes of the string
 // around that. Between \Q and \E the user has seen to that.
 func (p *position) quoted(value string) string {
 	text := string(p.text)
-	if p.quote == 0 || p.before != "=~" && p.before != "!~" || strings.LastIndex(text, `\Q`) > strings.LastIndex(text, `\E`) {
+	if !p.regexp() || strings.LastIndex(text, `\Q`) > strings.LastIndex(text, `\E`) {
 		return value
 	}
 	value = regexp.QuoteMeta(value)

@@ -43,8 +43,12 @@ func (e *apiError) Error() string { return "the query was refused: " + e.class }
 // could be anything, even an echo of credentials.
 var errorClasses = []string{"bad_data", "timeout", "canceled", "execution", "internal", "unavailable", "not_found", "not_acceptable"}
 
-// maxRemarks is how many warnings and remarks are read.
-const maxRemarks = 1000
+const (
+	// maxRemarks is how many warnings and remarks are read.
+	maxRemarks = 1000
+	// maxElements is how many elements of a vector are counted.
+	maxElements = 10_000
+)
 
 // The keys that are read. Their order is that of the cases where they are.
 var (
@@ -316,6 +320,9 @@ func (n *number) readResult() error {
 	}
 	return n.elements(func() error {
 		n.count++
+		if n.count > maxElements {
+			return &sizeError{fmt.Sprintf("a reply of more than %d series", maxElements)}
+		}
 		if n.count > len(n.parts) {
 			return n.skip()
 		}
