@@ -129,6 +129,11 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
+	limit, err := limitMemory()
+	if err != nil {
+		ctrl.Log.Info("the limit of memory cannot be read, so the garbage collector does not keep to it: set GOMEMLIMIT", "problem", err.Error())
+	}
+	telemetryConfig.Memory = memoryOfAnswers(limit)
 	counters := metrics.NewCounters()
 	telemetryConfig.Evaluated = counters.Evaluated
 	sender, err := o.notify.sender(counters)
@@ -159,7 +164,7 @@ func run(o options) error {
 	if err := errors.Join(serveEvidence(mgr, o, collector), addMetrics(mgr, counters, collector), addSender(mgr, sender), addProbes(mgr)); err != nil {
 		return err
 	}
-	ctrl.Log.Info("starting", "version", version, "confirm", confirm.String(), "prometheus", o.evidence.address != "", "notifications", sender != nil)
+	ctrl.Log.Info("starting", "version", version, "confirm", confirm.String(), "prometheus", o.evidence.address != "", "notifications", sender != nil, "memoryLimit", limit)
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("run the manager: %w", err)
 	}

@@ -83,6 +83,9 @@ func (c Config) measure(w *Window, subject Track) measurement {
 		return m
 	}
 	timed, slow, bound, p := c.slowRequests(r.Buckets)
+	if r.Problem != nil {
+		p = r.Problem
+	}
 	if p != nil {
 		return measurement{counts: m.counts, missing: unknownBecause(CheckLatency, p)}
 	}
@@ -101,7 +104,7 @@ func (c Config) readable(w *Window, subject Track) *Problem {
 	if w.Problem != nil {
 		return w.Problem
 	}
-	if r.Problem != nil {
+	if r.Problem != nil && !r.Problem.OnlyTimes {
 		return r.Problem
 	}
 	if !r.Found && r.NewestSample.IsZero() {
@@ -165,14 +168,16 @@ func (c Config) slowRequests(buckets []Bucket) (timed, slow, bound float64, p *P
 	return last.Count, math.Max(0, last.Count-fast), sorted[at].UpperBound, nil
 }
 
+// maxNamed is how many bounds of buckets a message names.
+const maxNamed = 12
+
 func boundList(sorted []Bucket) string {
-	const most = 12
 	var texts []string
 	for _, b := range sorted {
 		if math.IsInf(b.UpperBound, 0) {
 			continue
 		}
-		if len(texts) == most {
+		if len(texts) == maxNamed {
 			texts = append(texts, "…")
 			break
 		}

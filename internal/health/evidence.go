@@ -39,6 +39,8 @@ type Problem struct {
 	Reason string
 	// Message says it in words, without times and secrets.
 	Message string
+	// OnlyTimes says that a Reading's counts can be used, and only its response times cannot.
+	OnlyTimes bool
 }
 
 // Bucket is a bucket of a cumulative histogram.
@@ -71,7 +73,7 @@ type Reading struct {
 	// last one at or before the window's start. Zero: not known, and then the window's
 	// start stands for it.
 	OldestSample Instant
-	// Problem, when set, says why the reading cannot be used.
+	// Problem, when set, says why the reading cannot be used, or its response times.
 	Problem *Problem
 }
 
@@ -124,7 +126,7 @@ func (w *Window) answer(name string) *CheckResult {
 // Compact returns the window without the buckets that no evaluation under this
 // configuration can look at, so that an hour of windows stays small. Latency needs
 // the bucket that decides, the total, and the response time at the percentile; where
-// no bucket can decide, all are kept, since the verdict names them.
+// no bucket can decide, those are kept that the verdict names.
 func (c Config) Compact(w Window) Window {
 	if c.Latency != nil && c.Latency.MaxRatio > 0 && w.Beyond == nil {
 		limit, count := c.beyond(&w)
@@ -136,18 +138,27 @@ func (c Config) Compact(w Window) Window {
 }
 
 func (c Config) compact(r *Reading) {
-	if c.Latency == nil || len(r.Buckets) <= 2 {
+	if c.Latency == nil {
+		r.Buckets = nil // another rollout's
+	}
+	if len(r.Buckets) <= 2 {
 		return
 	}
 	sorted := sortedBuckets(r.Buckets)
 	at := decidingBucket(sorted, c.Latency.Max)
 	last := len(sorted) - 1
-	odd := func(b Bucket) bool { return math.IsNaN(b.UpperBound) || !isCount(b.Count) }
-	if at < 0 || at == last || !math.IsInf(sorted[last].UpperBound, 1) || slices.ContainsFunc(sorted, odd) {
-		return
+	odd := slices.IndexFunc(sorted, func(b Bucket) bool { return math.IsNaN(b.UpperBound) || !isCount(b.Count) })
+	switch {
+	case odd >= 0:
+		r.Buckets = []Bucket{sorted[odd]}
+	case !math.IsInf(sorted[last].UpperBound, 1):
+		r.Buckets = []Bucket{sorted[last]}
+	case at < 0:
+		r.Buckets = append(slices.Clone(sorted[:min(last, maxNamed+1)]), sorted[last])
+	default:
+		r.Quantile = quantile(sorted, c.Latency.Percentile)
+		r.Buckets = []Bucket{sorted[at], sorted[last]}
 	}
-	r.Quantile = quantile(sorted, c.Latency.Percentile)
-	r.Buckets = []Bucket{sorted[at], sorted[last]}
 }
 
 // quantile returns the response time, in seconds, that the given part of the

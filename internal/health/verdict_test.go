@@ -375,6 +375,42 @@ func TestCompactKeepsTheVerdict(t *testing.T) {
 	}
 }
 
+// TestCompactKeepsFewBuckets, also where none of many can decide, and the same verdict.
+func TestCompactKeepsFewBuckets(t *testing.T) {
+	many := func(from float64, count int) (all []Bucket) {
+		for i := range count {
+			all = append(all, Bucket{UpperBound: from + float64(i), Count: 60})
+		}
+		return all
+	}
+	total := Bucket{UpperBound: math.Inf(1), Count: 60}
+	for name, buckets := range map[string][]Bucket{
+		"bounds above":  append(many(10, 100), total),
+		"few above":     append(many(10, 12), total),
+		"more above":    append(many(10, 13), total),
+		"no total":      many(0.1, 100),
+		"odd bound":     append(many(0.1, 100), Bucket{UpperBound: math.NaN()}, total),
+		"odd count":     append(many(0.1, 100), Bucket{UpperBound: 500, Count: -1}, total),
+		"none too fast": append(many(0.1, 100), Bucket{UpperBound: math.Inf(1), Count: 1}),
+	} {
+		c := both()
+		ws := windows(5, 8, canary(60, 0, 0), func(w *Window) { w.Canary.Buckets = buckets })
+		want := Evaluate(input(c, ws))
+		for i := range ws {
+			ws[i] = c.Compact(ws[i])
+			if n := len(ws[i].Canary.Buckets); n > maxNamed+2 {
+				t.Errorf("%s: %d buckets are kept", name, n)
+			}
+		}
+		if diff := cmp.Diff(want, Evaluate(input(c, ws)), byValue); diff != "" {
+			t.Errorf("%s (-full +compact):\n%s", name, diff)
+		}
+	}
+	if n := len(errorsOnly().Compact(window(8)).Canary.Buckets); n != 0 {
+		t.Errorf("%d buckets are kept that nobody looks at", n)
+	}
+}
+
 func TestOnGrid(t *testing.T) {
 	c := both()
 	for end, want := range map[time.Time]bool{

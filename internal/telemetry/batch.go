@@ -87,18 +87,19 @@ func (g group) readChunk(ctx context.Context, members []member) ([][]health.Wind
 		}
 	}
 	by := callerOf(members)
-	t := newTable(p, from, to, g.interval, all)
-	reply, err := g.server.overRange(ctx, by, p.requestsQuery(distinct(all), g.window), from, to, g.interval)
+	room, err := g.server.roomFor(ctx, members, int(to.Sub(from)/g.interval)+1)
 	if err != nil {
 		return nil, err
 	}
-	t.addRequests(reply)
+	defer room.leave()
+	t := newTable(p, from, to, g.interval, all, room)
+	if err := g.server.overRange(ctx, by, p.requestsQuery(distinct(all), g.window), t, t.addRequests); err != nil {
+		return nil, err
+	}
 	if len(timed) > 0 {
-		reply, err = g.server.overRange(ctx, by, p.bucketsQuery(distinct(timed), g.window), from, to, g.interval)
-		if err != nil {
+		if err := g.server.overRange(ctx, by, p.bucketsQuery(distinct(timed), g.window), t, t.addBuckets); err != nil {
 			return nil, err
 		}
-		t.addBuckets(reply)
 	}
 	g.server.batches.answered()
 	windows := make([][]health.Window, len(members))

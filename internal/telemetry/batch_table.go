@@ -1,13 +1,27 @@
 package telemetry
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 	"github.com/weightedrollout/weightedrollout/internal/health"
+)
+
+const (
+	// maxBuckets is how many buckets of a histogram are read.
+	maxBuckets = 200
+	// maxSeries is how many series a reply has at most for each name that is asked for, and
+	// spareSeries how many it may have beside.
+	maxSeries, spareSeries = 500, 1000
+	// What is kept for each tick: of a window, of a backend and of one of its buckets.
+	windowCost, readingCost, countCost = 256, 96, 9
+	// columnCost is what a bucket takes beside its counts.
+	columnCost = 128
 )
 
 // table holds the numbers of a chunk by backend and tick.
@@ -17,19 +31,38 @@ type table struct {
 	interval time.Duration
 	ticks    int
 	backends map[string]*backend // by each name that a series can have for it
+	room     *room
 }
 
-// backend is what was read of a backend.
-type backend struct {
+// backend is what was read of a backend: in one part, or of alternatives in one for each
+// family.
+type backend struct{ parts []portion }
+
+// portion is what was read of one family, or of all.
+type portion struct {
 	readings []health.Reading // one per tick; nil: nothing was found
 	native   []bool           // per tick: there is a native histogram; nil: there is none
-	family   int              // of alternatives, the one that is read; -1: none yet
+	counted  bool             // there are counts of requests
+	columns  []*column        // the buckets
+	at       map[float64]*column
+	tooMany  bool // buckets
 }
 
-func newTable(p preset, from, to time.Time, interval time.Duration, backends []string) *table {
-	t := &table{preset: p, from: from, interval: interval, ticks: int(to.Sub(from)/interval) + 1, backends: make(map[string]*backend, len(backends))}
+// column is a bucket: what it counts at every tick that it has a number for.
+type column struct {
+	bound  float64
+	counts []float64
+	has    []bool
+}
+
+func newTable(p preset, from, to time.Time, interval time.Duration, backends []string, r *room) *table {
+	t := &table{preset: p, from: from, interval: interval, ticks: int(to.Sub(from)/interval) + 1, backends: make(map[string]*backend, len(backends)), room: r}
+	parts := 1
+	if p.alternatives {
+		parts = len(p.families)
+	}
 	for _, name := range backends {
-		b := &backend{family: -1}
+		b := &backend{parts: make([]portion, parts)}
 		for _, alias := range p.aliases(name) {
 			if known := t.backends[alias]; known != nil {
 				b = known // another rollout's, or asked for twice
@@ -40,44 +73,82 @@ func newTable(p preset, from, to time.Time, interval time.Duration, backends []s
 	return t
 }
 
+// limits bound what a reply has.
+func (t *table) limits() limits {
+	return limits{series: spareSeries + maxSeries*len(t.backends), samples: t.ticks}
+}
+
 // row is a series that belongs to a backend which was asked for.
 type row struct {
 	*series
-	backend *backend
-	family  int
+	portion *portion
+	family  *family
 }
 
-// rows returns the series that belong to a backend. Of alternatives those of the
-// first family with counts are returned, and if there are none those of every one.
-func (t *table) rows(reply []series) []row {
-	rows := make([]row, 0, len(reply))
-	for i := range reply {
-		s := &reply[i]
-		index, _ := strconv.Atoi(s.Metric[familyLabel])
-		b := t.backends[t.preset.owner(s.Metric)]
-		if b == nil || index < 0 || index >= len(t.preset.families) {
-			continue
-		}
-		if b.readings == nil {
-			b.readings = make([]health.Reading, t.ticks)
-		}
-		rows = append(rows, row{s, b, index})
+// row returns where a series belongs; no part: to nothing that was asked for.
+func (t *table) row(s *series) (row, error) {
+	index, _ := strconv.Atoi(s.Metric[familyLabel])
+	b := t.backends[t.preset.owner(s.Metric)]
+	if b == nil || index < 0 || index >= len(t.preset.families) {
+		return row{}, nil
 	}
-	if !t.preset.alternatives {
-		return rows
+	r := row{series: s, portion: &b.parts[0], family: &t.preset.families[index]}
+	if t.preset.alternatives {
+		r.portion = &b.parts[index]
 	}
-	for _, r := range rows {
-		if counts := r.Metric[kindLabel] == ""; counts && (r.backend.family < 0 || r.family < r.backend.family) {
-			r.backend.family = r.family
+	if r.portion.readings == nil {
+		if err := t.room.grow(int64(t.ticks) * readingCost); err != nil {
+			return row{}, err
 		}
+		r.portion.readings = make([]health.Reading, t.ticks)
 	}
-	kept := rows[:0]
-	for _, r := range rows {
-		if r.backend.family < 0 || r.family == r.backend.family {
-			kept = append(kept, r)
+	return r, nil
+}
+
+// read returns what counts of a backend: of alternatives the first one with requests, or
+// if there is none what all of them say.
+func (b *backend) read() *portion {
+	for i := range b.parts {
+		if len(b.parts) == 1 || b.parts[i].counted {
+			return &b.parts[i]
 		}
 	}
-	return kept
+	all := portion{}
+	for i := range b.parts {
+		all.join(&b.parts[i])
+	}
+	b.parts = []portion{all}
+	return &b.parts[0]
+}
+
+// join takes in what another part says that has no counts.
+func (p *portion) join(q *portion) {
+	if p.readings == nil {
+		p.readings, p.native = q.readings, q.native
+		return
+	}
+	for at := range q.readings {
+		r, s := &p.readings[at], &q.readings[at]
+		r.NewestSample = max(r.NewestSample, s.NewestSample)
+		if r.OldestSample.IsZero() || !s.OldestSample.IsZero() && s.OldestSample < r.OldestSample {
+			r.OldestSample = s.OldestSample
+		}
+		if r.Problem == nil {
+			r.Problem = s.Problem
+		}
+	}
+	for at, native := range q.native {
+		if native {
+			p.noteNative(at)
+		}
+	}
+}
+
+func (p *portion) noteNative(at int) {
+	if p.native == nil {
+		p.native = make([]bool, len(p.readings))
+	}
+	p.native[at] = true
 }
 
 // each calls add for every number of a row that lies on a tick.
@@ -101,7 +172,8 @@ func (t *table) windows(m member, g group) []health.Window {
 		if absent(&w.Stable) && absent(&w.Canary) {
 			w.Problem = &health.Problem{Reason: v1alpha1.ReasonNoData, Message: "the metrics have no series for the stable or the canary: neither has had a request yet, or the metrics are not there: " + t.preset.hint}
 		}
-		all = append(all, w)
+		// As it is kept: what an evaluation cannot look at is not held until then.
+		all = append(all, m.entry.config.Compact(w))
 	}
 	return all
 }
@@ -113,40 +185,67 @@ func absent(r *health.Reading) bool {
 func (t *table) reading(e *entry, name string, end time.Time) health.Reading {
 	b := t.backends[t.preset.aliases(name)[0]]
 	at := int(end.Sub(t.from) / t.interval)
-	if b == nil || b.readings == nil || at < 0 || at >= t.ticks {
+	if b == nil || at < 0 || at >= t.ticks {
 		return health.Reading{}
 	}
-	r := b.readings[at]
-	if b.native == nil || !b.native[at] || r.Problem != nil {
+	p := b.read()
+	if p.readings == nil {
+		return health.Reading{}
+	}
+	r := p.readings[at]
+	r.Buckets = p.buckets(at)
+	if r.Problem != nil {
 		return r
 	}
 	// Errors that can be told are judged even where response times cannot.
-	timesOnly := e.config.Latency != nil && e.config.ErrorRate == nil && len(r.Buckets) == 0
-	if !r.Found || timesOnly {
+	switch native := p.native != nil && p.native[at]; {
+	case native && !r.Found:
 		r.Problem = nativeHistogram()
+	case native && e.config.Latency != nil && len(r.Buckets) == 0:
+		r.Problem = nativeHistogram()
+		r.Problem.OnlyTimes = true
+	case p.tooMany && e.config.Latency != nil:
+		r.Problem = unsupported("the histogram of response times has more than %d buckets: have the metrics keep fewer", maxBuckets)
+		r.Problem.OnlyTimes = true
 	}
 	return r
+}
+
+// buckets returns the buckets at a tick, by rising bound.
+func (p *portion) buckets(at int) []health.Bucket {
+	if p.tooMany {
+		return nil
+	}
+	var all []health.Bucket
+	for _, c := range p.columns {
+		if c.has[at] {
+			all = append(all, health.Bucket{UpperBound: c.bound, Count: c.counts[at]})
+		}
+	}
+	return all
 }
 
 func nativeHistogram() *health.Problem {
 	return unsupported("the metrics are native histograms, which are not read: let Prometheus keep the classic ones as well, with always_scrape_classic_histograms: true")
 }
 
-func (t *table) addRequests(reply []series) {
-	for _, r := range t.rows(reply) {
-		f := &t.preset.families[r.family]
-		readings := r.backend.readings
-		switch {
-		case t.isNative(r):
-		case r.Metric[kindLabel] == kindNewest:
-			t.each(r, func(at int, v float64) { later(&readings[at].NewestSample, v) })
-		case r.Metric[kindLabel] == kindOldest:
-			t.each(r, func(at int, v float64) { earlier(&readings[at].OldestSample, v) })
-		case r.Metric[kindLabel] == "":
-			failed, known := f.judge(r.Metric)
-			t.each(r, func(at int, v float64) { f.addCount(&readings[at], r.Metric, v, failed, known) })
-		}
+func (t *table) addRequests(s *series) error {
+	r, err := t.row(s)
+	if err != nil || r.portion == nil || t.isNative(r) {
+		return err
 	}
+	readings := r.portion.readings
+	switch s.Metric[kindLabel] {
+	case kindNewest:
+		t.each(r, func(at int, v float64) { later(&readings[at].NewestSample, v) })
+	case kindOldest:
+		t.each(r, func(at int, v float64) { earlier(&readings[at].OldestSample, v) })
+	case "":
+		r.portion.counted = true
+		failed, known := r.family.judge(s.Metric)
+		t.each(r, func(at int, v float64) { r.family.addCount(&readings[at], s.Metric, v, failed, known) })
+	}
+	return nil
 }
 
 func (f *family) addCount(r *health.Reading, labels map[string]string, v float64, failed, known bool) {
@@ -154,6 +253,9 @@ func (f *family) addCount(r *health.Reading, labels map[string]string, v float64
 	r.Requests += v
 	switch {
 	case !known && v != 0:
+		if r.Problem != nil {
+			return
+		}
 		var said []string
 		for _, name := range f.status {
 			said = append(said, name+"="+strconv.Quote(shorten(labels[name], 20)))
@@ -166,21 +268,14 @@ func (f *family) addCount(r *health.Reading, labels map[string]string, v float64
 
 // isNative notes that a row says that there is a native histogram, or is one.
 func (t *table) isNative(r row) bool {
-	b := r.backend
-	note := func(at int, _ float64) {
-		if b.native == nil {
-			b.native = make([]bool, t.ticks)
-		}
-		b.native[at] = true
-	}
 	switch {
-	case len(r.Histograms) > 0:
-		for at := range b.readings {
-			b.readings[at].Problem = nativeHistogram()
+	case r.Native:
+		for at := range r.portion.readings {
+			r.portion.readings[at].Problem = nativeHistogram()
 		}
 		return true
 	case r.Metric[kindLabel] == kindNative:
-		t.each(r, note)
+		t.each(r, func(at int, _ float64) { r.portion.noteNative(at) })
 		return true
 	}
 	return false
@@ -207,28 +302,49 @@ func instantOf(seconds float64) (health.Instant, bool) {
 	return health.Instant(math.Round(seconds * 1000)), true
 }
 
-func (t *table) addBuckets(reply []series) {
-	for _, r := range t.rows(reply) {
-		f := &t.preset.families[r.family]
-		if t.isNative(r) || r.Metric[kindLabel] != "" {
-			continue
-		}
-		// A bound that is no number stays one: health says so.
-		bound, err := strconv.ParseFloat(r.Metric[f.bound], 64)
-		if err != nil {
-			bound = math.NaN()
-		}
-		t.each(r, func(at int, v float64) { addBucket(&r.backend.readings[at], bound*f.unit, v) })
+func (t *table) addBuckets(s *series) error {
+	r, err := t.row(s)
+	if err != nil || r.portion == nil || t.isNative(r) || s.Metric[kindLabel] != "" || r.portion.tooMany {
+		return err
 	}
+	// A bound that is no number stays one: health says so.
+	bound, err := strconv.ParseFloat(s.Metric[r.family.bound], 64)
+	if err != nil {
+		bound = math.NaN()
+	}
+	c, err := t.column(r.portion, bound*r.family.unit)
+	if err != nil || c == nil {
+		return err
+	}
+	t.each(r, func(at int, v float64) { c.counts[at], c.has[at] = c.counts[at]+v, true })
+	return nil
 }
 
-// addBucket adds up what several families, or several spellings of one bound, count.
-func addBucket(r *health.Reading, bound, count float64) {
-	for i := range r.Buckets {
-		if r.Buckets[i].UpperBound == bound {
-			r.Buckets[i].Count += count
-			return
+// column returns the bucket with a bound, which several families, or several spellings,
+// can have; nil if there are too many already. All that are no number are one.
+func (t *table) column(p *portion, bound float64) (*column, error) {
+	for _, c := range p.columns[:min(len(p.columns), 1)] {
+		if math.IsNaN(bound) && math.IsNaN(c.bound) {
+			return c, nil
 		}
 	}
-	r.Buckets = append(r.Buckets, health.Bucket{UpperBound: bound, Count: count})
+	if c := p.at[bound]; c != nil {
+		return c, nil
+	}
+	if len(p.columns) == maxBuckets {
+		p.columns, p.at, p.tooMany = nil, nil, true
+		return nil, nil
+	}
+	if err := t.room.grow(columnCost + int64(t.ticks)*countCost); err != nil {
+		return nil, err
+	}
+	c := &column{bound: bound, counts: make([]float64, t.ticks), has: make([]bool, t.ticks)}
+	if p.at == nil {
+		p.at = map[float64]*column{}
+	}
+	p.at[bound] = c
+	// By rising bound, the one that is no number first.
+	i, _ := slices.BinarySearchFunc(p.columns, c, func(a, b *column) int { return cmp.Compare(a.bound, b.bound) })
+	p.columns = slices.Insert(p.columns, i, c)
+	return c, nil
 }

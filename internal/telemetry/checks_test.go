@@ -1,9 +1,7 @@
 package telemetry
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net"
 	"net/http"
@@ -124,19 +122,38 @@ func TestOwnChecks(t *testing.T) {
 	}
 }
 
-func TestBodyIsLimited(t *testing.T) {
-	read := func(size int) ([]byte, error) {
-		return io.ReadAll(&limitedBody{ReadCloser: io.NopCloser(strings.NewReader(strings.Repeat("x", size))), left: 11})
+// TestAnswersAreLimited: what is just small enough is read, and the message says what is not.
+func TestAnswersAreLimited(t *testing.T) {
+	const begin, end = `{"status":"success","data":{"resultType":"vector","result":[{"value":[1,"0.5"]}]},"warnings":[`, `"PromQL info: "]}`
+	fill := func(size int) string {
+		remark := `"PromQL info: ` + strings.Repeat("x", 10_000) + `",`
+		return strings.Repeat(remark, size/len(remark))
 	}
-	if b, err := read(10); err != nil || len(b) != 10 {
-		t.Errorf("%d bytes, %v", len(b), err)
+	tests := map[string]struct{ body, message string }{
+		"small":        {begin + fill(50_000) + end, ""},
+		"just right":   {begin + fill(maxCheckBody-1000) + end, ""},
+		"too large":    {begin + fill(maxCheckBody+50_000) + end, "gave a reply of more than 1 MiB, which is not read"},
+		"many":         {begin + strings.Repeat(`"PromQL info: ",`, maxRemarks) + end, "gave a reply of more than 1000 warnings, which is not read"},
+		"long value":   {`{"x":"` + strings.Repeat("y", maxToken/2) + `",` + begin[1:] + end, ""},
+		"longer value": {`{"x":"` + strings.Repeat("y", 3*maxToken) + `",` + begin[1:] + end, "gave a value of more than 64 KiB, which is not read"},
 	}
-	if _, err := read(12); !errors.Is(err, errTooLarge) {
-		t.Errorf("error %v", err)
-	}
-	s := &server{host: "prom.test"}
-	if p := s.explain(fmt.Errorf("reading: %w", errTooLarge)); p.Reason != v1alpha1.ReasonProviderError || !strings.Contains(p.Message, "more than 32 MiB") {
-		t.Errorf("%+v", p)
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			n, err := instantNumber(strings.NewReader(tc.body))
+			if tc.message == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if s, p := n.one(); p != nil || s.value != 0.5 {
+					t.Errorf("%v, %v", s, p)
+				}
+				return
+			}
+			s := &server{host: "prom.test"}
+			if p := s.explain(fmt.Errorf("reading: %w", err)); p.Reason != v1alpha1.ReasonProviderError || !strings.Contains(p.Message, tc.message) {
+				t.Errorf("%+v", p)
+			}
+		})
 	}
 }
 

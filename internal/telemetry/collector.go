@@ -56,6 +56,11 @@ type Config struct {
 	// Concurrency is how many requests a server gets at a time with the same
 	// credentials. Default: 8.
 	Concurrency int
+	// Memory is how many bytes all replies together may take while they are read. Default:
+	// 128 MiB.
+	Memory int64
+
+	answers *memory
 }
 
 // Collector gathers evidence. Its methods may be called at any time, before Start
@@ -84,6 +89,10 @@ func New(cfg Config) *Collector {
 	if cfg.Concurrency <= 0 {
 		cfg.Concurrency = defaultConcurrency
 	}
+	if cfg.Memory <= 0 {
+		cfg.Memory = defaultMemory
+	}
+	cfg.answers = newMemory(cfg.Memory)
 	if cfg.Transport == nil {
 		cfg.Transport = newTransport(cfg.Concurrency, nil)
 	}

@@ -119,6 +119,9 @@ func newTransport(perHost int, settings *tls.Config) *http.Transport {
 		t = &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}
 	}
 	t.MaxIdleConnsPerHost = perHost
+	// What a server sends before anybody reads it.
+	t.MaxResponseHeaderBytes = 64 << 10
+	t.HTTP2 = &http.HTTP2Config{MaxReceiveBufferPerStream: 256 << 10, MaxReceiveBufferPerConnection: 1 << 20}
 	if settings != nil {
 		t.TLSClientConfig = settings
 	}

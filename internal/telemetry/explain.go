@@ -23,6 +23,8 @@ func (s *server) explain(err error) *health.Problem {
 	var (
 		status  *statusError
 		refused *apiError
+		large   *sizeError
+		unclear *keyError
 	)
 	if unusable, ok := errors.AsType[*unusableError](err); ok {
 		return unusable.problem
@@ -39,8 +41,12 @@ func (s *server) explain(err error) *health.Problem {
 		what = "asked for a rest, and is not asked until that is over"
 	case errors.Is(err, errCrowded):
 		what = fmt.Sprintf("has so many queries under way that this one did not get its turn within %s", s.timeout)
-	case errors.Is(err, errTooLarge):
-		what = fmt.Sprintf("gave a reply of more than %d MiB", maxBody>>20)
+	case errors.As(err, &large):
+		what = "gave " + large.what + ", which is not read"
+	case errors.As(err, &unclear):
+		what = "gave a reply with the key " + unclear.key + " twice, or in another case than the Prometheus API has it"
+	case errors.Is(err, errNoRoom):
+		what = "gave a reply that does not fit in the controller's memory beside the others that are being read: raise its memory limit"
 	case errors.Is(err, errNotPrometheus):
 		what = "gave a reply that is not one of the Prometheus API"
 	case errors.Is(err, errPartial):

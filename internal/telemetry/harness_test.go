@@ -295,3 +295,13 @@ func eventually(t *testing.T, what string, done func() bool) {
 		}
 	}
 }
+
+// someRoom is more than any test needs.
+func someRoom(t *testing.T) *room {
+	t.Helper()
+	r, err := newMemory(1<<40).room(t.Context(), "", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}

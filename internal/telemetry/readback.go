@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"time"
 
@@ -71,12 +72,10 @@ func (e *entry) wantsPast(i int, tick time.Time) (from, until time.Time, by call
 
 // askPast asks a check for its values at a span of ticks.
 func (e *entry) askPast(ctx context.Context, by caller, q *checkQuery, from, until time.Time) []health.Answers {
-	interval := e.config.Interval
-	var lines []series
-	r, err := e.server.check(ctx, by, "/api/v1/query_range", rangeOf(q.text, from, until, interval))
-	if err == nil {
-		lines, err = r.matrix()
-	}
+	past := newPast(q.name, from, until, e.config.Interval)
+	err := e.server.check(ctx, by, "/api/v1/query_range", rangeOf(q.text, from, until, e.config.Interval), past.cost(), func(body io.Reader) error {
+		return readMatrix(body, limits{series: maxElements, samples: len(past.answers)}, past.add)
+	})
 	skewed := e.skewed() != nil
 	e.asking.Lock()
 	defer e.asking.Unlock()
@@ -84,7 +83,7 @@ func (e *entry) askPast(ctx context.Context, by caller, q *checkQuery, from, unt
 	switch {
 	case err == nil && !skewed:
 		q.past.done = true
-		return answersAt(lines, q.name, from, until, interval)
+		return past.result()
 	case refused(err):
 		q.past.done = true // it would be refused again
 	case err != nil:
@@ -96,35 +95,55 @@ func (e *entry) askPast(ctx context.Context, by caller, q *checkQuery, from, unt
 // refused reports whether the server cannot answer a query at all.
 func refused(err error) bool {
 	_, refused := errors.AsType[*apiError](err)
-	return refused && !slow(err) || errors.Is(err, errNoMatrix)
+	_, large := errors.AsType[*sizeError](err)
+	return (refused || large) && !slow(err) || errors.Is(err, errNoMatrix)
 }
 
-// answersAt reads a check's answers at the ticks of a span. As at a single time each must be
-// one number.
-func answersAt(lines []series, name string, from, until time.Time, interval time.Duration) []health.Answers {
-	answers := make([]health.Answers, int(until.Sub(from)/interval)+1)
-	found := make([]int, len(answers))
-	for i := range answers {
-		answers[i].End = from.Add(time.Duration(i) * interval)
-		answers[i].Checks = []health.CheckResult{{Name: name}}
+// past takes a check's answers at the ticks of a span. As at a single time each must be one
+// number.
+type past struct {
+	name      string
+	from      time.Time
+	interval  time.Duration
+	answers   []health.Answers
+	found     []int // how many series have a value at the tick
+	histogram bool
+}
+
+// pastCost is what an answer at one tick takes, in bytes.
+const pastCost = 256
+
+func newPast(name string, from, until time.Time, interval time.Duration) *past {
+	n := int(until.Sub(from)/interval) + 1
+	p := &past{name: name, from: from, interval: interval, answers: make([]health.Answers, n), found: make([]int, n)}
+	for i := range p.answers {
+		p.answers[i].End = from.Add(time.Duration(i) * interval)
+		p.answers[i].Checks = []health.CheckResult{{Name: name}}
 	}
-	histogram := false
-	for _, line := range lines {
-		histogram = histogram || len(line.Histograms) > 0
-		for _, v := range line.Values {
-			d := v.at.Sub(from)
-			if at := int(d / interval); d >= 0 && d%interval == 0 && at < len(answers) {
-				found[at]++
-				answers[at].Checks[0] = answerOf(name, v)
-			}
+	return p
+}
+
+func (p *past) cost() int64 { return answerCost + pastCost*int64(len(p.answers)) }
+
+func (p *past) add(line *series) error {
+	p.histogram = p.histogram || line.Native
+	for _, v := range line.Values {
+		d := v.at.Sub(p.from)
+		if at := int(d / p.interval); d >= 0 && d%p.interval == 0 && at < len(p.answers) {
+			p.found[at]++
+			p.answers[at].Checks[0] = answerOf(p.name, v)
 		}
 	}
-	for i, n := range found {
-		if p := notOne(n, histogram); p != nil {
-			answers[i].Checks[0] = health.CheckResult{Name: name, Problem: p}
+	return nil
+}
+
+func (p *past) result() []health.Answers {
+	for i, n := range p.found {
+		if problem := notOne(n, p.histogram); problem != nil {
+			p.answers[i].Checks[0] = health.CheckResult{Name: p.name, Problem: problem}
 		}
 	}
-	return answers
+	return p.answers
 }
 
 func answerOf(name string, s sample) health.CheckResult {

@@ -272,7 +272,7 @@ func (c *Collector) add(e *entry, windows []health.Window, readTo time.Time) {
 // answer adds answers to own checks to a target's evidence, as add does.
 func (c *Collector) answer(e *entry, answers ...health.Answers) {
 	if len(answers) > 0 && c.entry(e.target.Key) == e && e.answer(answers, c.cfg.Clock.Now()) {
-		c.cfg.Notify(e.target.Key)
+		c.cfg.Notify(e.target.Key, e.bad())
 	}
 }
 

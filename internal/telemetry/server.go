@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,7 +15,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/api"
 	"k8s.io/utils/clock"
 
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
@@ -22,8 +22,6 @@ import (
 )
 
 const (
-	// maxBody is the largest reply that is read, in bytes after decompression.
-	maxBody = 32 << 20
 	// maxRetryAfter caps how long a server can ask to be left alone.
 	maxRetryAfter = 5 * time.Minute
 )
@@ -41,13 +39,14 @@ type server struct {
 	concurrency int
 	clock       clock.PassiveClock
 	timeout     time.Duration
+	memory      *memory
 	getOnly     atomic.Bool  // the server refuses POST
 	ahead       atomic.Int64 // by how many nanoseconds its clock is ahead
 	users       int          // guarded by Collector.mu
 
 	mu        sync.Mutex
 	texts     []string // what client was made from
-	client    api.Client
+	client    *client
 	transport *http.Transport // the client's own, if it has one
 }
 
@@ -56,7 +55,7 @@ func newServer(address string, c *credentials, cfg Config) *server {
 	s := &server{
 		address: address, credentials: c, shared: cfg.Transport,
 		batches: newLane(cfg.Concurrency, cfg.Clock), checks: newLane(cfg.Concurrency, cfg.Clock), concurrency: cfg.Concurrency,
-		clock: cfg.Clock, timeout: cfg.Timeout,
+		clock: cfg.Clock, timeout: cfg.Timeout, memory: cfg.answers,
 	}
 	if u, problem := parseAddress(address); problem == "" {
 		s.host = u.Host
@@ -83,7 +82,7 @@ func (s *server) disconnect() {
 
 // connect returns a client with the present credentials: another one as soon as a
 // Secret has changed.
-func (s *server) connect(ctx context.Context) (api.Client, *health.Problem) {
+func (s *server) connect(ctx context.Context) (*client, *health.Problem) {
 	texts, p := s.credentials.read(ctx)
 	if p != nil {
 		return nil, p
@@ -107,16 +106,30 @@ func (s *server) connect(ctx context.Context) (api.Client, *health.Problem) {
 		s.transport = newTransport(2*s.concurrency, config)
 		next = s.transport
 	}
-	client, err := api.NewClient(api.Config{Address: s.address, Client: &http.Client{
-		Transport: &guard{server: s, next: &withHeaders{header: header, next: next}},
-		// A redirect would carry queries and credentials to another host.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}})
+	base, err := url.Parse(s.address)
 	if err != nil {
 		return nil, badAddress("cannot be used")
 	}
-	s.client, s.texts = client, texts
-	return client, nil
+	s.client, s.texts = &client{base: base, http: &http.Client{
+		Transport: &guard{server: s, next: &withHeaders{header: header, next: next}},
+		// A redirect would carry queries and credentials to another host.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, texts
+	return s.client, nil
+}
+
+// client sends requests to an address. That of the Prometheus project reads every reply
+// into memory as a whole.
+type client struct {
+	base *url.URL
+	http *http.Client
+}
+
+// url returns where an endpoint of the API is.
+func (c *client) url(endpoint string) url.URL {
+	u := *c.base
+	u.Path = path.Join(u.Path, endpoint)
+	return u
 }
 
 // badAddress says what is wrong with an address.
@@ -125,38 +138,53 @@ func badAddress(what string) *health.Problem {
 }
 
 // instant asks for the value of a query at a time.
-func (s *server) instant(ctx context.Context, by caller, query string, at time.Time) (*reply, error) {
-	return s.check(ctx, by, "/api/v1/query", url.Values{"query": {query}, "time": {unixSeconds(at)}})
+func (s *server) instant(ctx context.Context, by caller, query string, at time.Time) (n *number, err error) {
+	err = s.check(ctx, by, "/api/v1/query", url.Values{"query": {query}, "time": {unixSeconds(at)}}, answerCost, func(body io.Reader) error {
+		n, err = instantNumber(body)
+		return err
+	})
+	return n, err
 }
 
-// check asks what is asked for one rollout alone. A rest that the server asks for is for
-// its namespace.
-func (s *server) check(ctx context.Context, by caller, path string, args url.Values) (*reply, error) {
-	r, err := s.ask(ctx, s.checks, by, path, args)
+// check asks what is asked for one rollout alone. Reading the answer takes so much memory.
+// A rest that the server asks for is for the rollout's namespace.
+func (s *server) check(ctx context.Context, by caller, path string, args url.Values, cost int64, read func(io.Reader) error) error {
+	err := s.ask(ctx, s.checks, by, path, args, func(ctx context.Context, body io.Reader) error {
+		room, err := s.memory.room(ctx, by.tenant, cost)
+		if err != nil {
+			return err
+		}
+		defer room.leave()
+		return read(body)
+	})
 	if err == nil {
 		s.checks.answered()
 	} else if d := restOf(err); d > 0 {
 		s.checks.rest(by.tenant, d)
 	}
-	return r, err
+	return err
 }
 
 // probe finds out whether the server answers anything: where nobody is answered, it can be
 // down, or be asked for too much at once.
 func (s *server) probe(ctx context.Context) {
 	args := url.Values{"query": {"vector(1)"}, "time": {unixSeconds(s.clock.Now())}}
-	if _, err := s.ask(ctx, s.batches, caller{tenant: everybody}, "/api/v1/query", args); err == nil {
+	err := s.ask(ctx, s.batches, caller{tenant: everybody}, "/api/v1/query", args, func(_ context.Context, body io.Reader) error {
+		_, err := instantNumber(body)
+		return err
+	})
+	if err == nil {
 		s.batches.answered()
 	}
 }
 
-// overRange asks for the values of a query at every step from one time to another.
-func (s *server) overRange(ctx context.Context, by caller, query string, from, to time.Time, step time.Duration) ([]series, error) {
-	r, err := s.ask(ctx, s.batches, by, "/api/v1/query_range", rangeOf(query, from, to, step))
-	if err != nil {
-		return nil, err
-	}
-	return r.matrix()
+// overRange asks for the values of a query at every tick of a table, and calls add for
+// every series.
+func (s *server) overRange(ctx context.Context, by caller, query string, t *table, add func(*series) error) error {
+	last := t.from.Add(time.Duration(t.ticks-1) * t.interval)
+	return s.ask(ctx, s.batches, by, "/api/v1/query_range", rangeOf(query, t.from, last, t.interval), func(_ context.Context, body io.Reader) error {
+		return readMatrix(body, t.limits(), add)
+	})
 }
 
 func rangeOf(query string, from, to time.Time, step time.Duration) url.Values {
@@ -174,39 +202,45 @@ func unixSeconds(t time.Time) string {
 	return fmt.Sprintf("%d.%03d", ms/1000, ms%1000)
 }
 
-// ask sends a request when it is its turn. The wait for an answer begins then, and not
-// while others are waited for.
-func (s *server) ask(ctx context.Context, l *lane, by caller, path string, args url.Values) (*reply, error) {
+// ask sends a request when it is its turn, and reads the answer. The wait for it begins
+// then, and not while others are waited for.
+func (s *server) ask(ctx context.Context, l *lane, by caller, path string, args url.Values, read func(context.Context, io.Reader) error) error {
 	leave, err := s.turn(ctx, l, by)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer leave()
 	if l.resting(by.tenant) {
-		return nil, errResting
+		return errResting
 	}
 	sent := s.clock.Now()
-	r, err := s.exchange(ctx, path, args)
-	if err != nil {
-		return nil, &sentError{err, s.clock.Now().Sub(sent)}
+	if err := s.exchange(ctx, path, args, read); err != nil {
+		return &sentError{err, s.clock.Now().Sub(sent)}
 	}
-	return r, nil
+	return nil
 }
 
 // exchange sends a request, and reads the answer.
-func (s *server) exchange(ctx context.Context, path string, args url.Values) (*reply, error) {
+func (s *server) exchange(ctx context.Context, path string, args url.Values, read func(context.Context, io.Reader) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	client, p := s.connect(ctx)
 	if p != nil {
-		return nil, &unusableError{p}
+		return &unusableError{p}
 	}
 	args.Set("timeout", strconv.FormatFloat(s.timeout.Seconds(), 'f', -1, 64))
-	body, err := s.send(ctx, client, path, args)
+	response, err := s.send(ctx, client, path, args)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return decodeReply(body)
+	defer func() { _ = response.Body.Close() }()
+	if err := read(ctx, response.Body); err != nil {
+		return err
+	}
+	if response.StatusCode/100 != 2 {
+		return &statusError{code: response.StatusCode} // which says that it is no success
+	}
+	return nil
 }
 
 // turn waits for the turn of a request: for as long as for an answer, or, for what comes
@@ -223,18 +257,18 @@ func (s *server) turn(ctx context.Context, l *lane, by caller) (leave func(), er
 // send posts a query: the list of a thousand backends is too long for a URL. A server
 // that refuses POST is asked by GET, as the API's own client does, and from then on
 // until it refuses that.
-func (s *server) send(ctx context.Context, client api.Client, path string, args url.Values) ([]byte, error) {
-	target := client.URL(path, nil)
+func (s *server) send(ctx context.Context, client *client, path string, args url.Values) (*http.Response, error) {
+	target := client.url(path)
 	if !s.getOnly.Load() {
 		request, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(), strings.NewReader(args.Encode()))
 		if err != nil {
 			return nil, err
 		}
 		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		_, body, err := client.Do(ctx, request)
+		response, err := client.http.Do(request)
 		var status *statusError
 		if !errors.As(err, &status) || (status.code != http.StatusMethodNotAllowed && status.code != http.StatusNotImplemented) {
-			return body, err
+			return response, err
 		}
 		s.getOnly.Store(true)
 	}
@@ -243,17 +277,16 @@ func (s *server) send(ctx context.Context, client api.Client, path string, args 
 	if err != nil {
 		return nil, err
 	}
-	_, body, err := client.Do(ctx, request)
+	response, err := client.http.Do(request)
 	if _, refused := errors.AsType[*statusError](err); refused {
 		s.getOnly.Store(false)
 	}
-	return body, err
+	return response, err
 }
 
 var (
-	errResting  = errors.New("the server asked for a rest")
-	errTooLarge = errors.New("the reply is too large")
-	errCrowded  = errors.New("too many queries are under way")
+	errResting = errors.New("the server asked for a rest")
+	errCrowded = errors.New("too many queries are under way")
 )
 
 // unusableError says that nothing was sent, and why.
@@ -265,7 +298,8 @@ func (e *unusableError) Error() string { return e.problem.Message }
 // was about, so that the others are better asked without it.
 func culprit(err error) bool {
 	_, refused := errors.AsType[*apiError](err)
-	return refused || errors.Is(err, errPartial) || errors.Is(err, errTooLarge) || errors.Is(err, errNoMatrix)
+	_, large := errors.AsType[*sizeError](err)
+	return refused || large || errors.Is(err, errPartial) || errors.Is(err, errNoRoom) || errors.Is(err, errNoMatrix)
 }
 
 // statusError is a reply with an HTTP status that carries no result. Its body is
@@ -308,7 +342,7 @@ func restOf(err error) time.Duration {
 }
 
 // guard is the round tripper of one server: it notes when the server asks for a
-// rest, lets only replies through that carry a result, and bounds their size.
+// rest, and lets only replies through that carry a result.
 type guard struct {
 	server *server
 	next   http.RoundTripper
@@ -325,7 +359,6 @@ func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
 	switch code := response.StatusCode; {
 	case code/100 == 2, code == http.StatusBadRequest, code == http.StatusUnprocessableEntity:
 		// The latter two carry the class of the error.
-		response.Body = &limitedBody{ReadCloser: response.Body, left: maxBody + 1}
 		return response, nil
 	case code == http.StatusTooManyRequests, code == http.StatusServiceUnavailable:
 		if d, ok := retryAfter(response.Header.Get("Retry-After"), g.server.clock.Now()); ok {
@@ -348,19 +381,4 @@ func retryAfter(value string, now time.Time) (time.Duration, bool) {
 		return at.Sub(now), true
 	}
 	return 0, false
-}
-
-// limitedBody fails when more than the limit is read.
-type limitedBody struct {
-	io.ReadCloser
-	left int64
-}
-
-func (b *limitedBody) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, errTooLarge
-	}
-	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
-	b.left -= int64(n)
-	return n, err
 }
