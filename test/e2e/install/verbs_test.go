@@ -156,6 +156,14 @@ var ways = map[string]func(context.Context, *testing.T, client.Client, anOrder, 
 // apply sends the whole object as kubectl apply --server-side does.
 func apply(ctx context.Context, t *testing.T, c client.Client, wr *v1alpha1.WeightedRollout) error {
 	t.Helper()
+	u := asUnstructured(t, wr)
+	delete(u.Object, "status")
+	return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.DryRunAll, client.ForceOwnership, client.FieldOwner("people"))
+}
+
+// asUnstructured is a rollout as it is on the wire.
+func asUnstructured(t *testing.T, wr *v1alpha1.WeightedRollout) *unstructured.Unstructured {
+	t.Helper()
 	text, err := json.Marshal(wr)
 	if err != nil {
 		t.Fatal(err)
@@ -164,9 +172,8 @@ func apply(ctx context.Context, t *testing.T, c client.Client, wr *v1alpha1.Weig
 	if err := json.Unmarshal(text, &u.Object); err != nil {
 		t.Fatal(err)
 	}
-	delete(u.Object, "status")
 	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("WeightedRollout"))
-	return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.DryRunAll, client.ForceOwnership, client.FieldOwner("people"))
+	return u
 }
 
 // TestWhoMayGiveWhichOrder checks the table cell by cell.
