@@ -22,7 +22,7 @@ const (
 	disguiseRefuse = editor + mayNotApprove
 )
 
-// TestWhoMayGiveCommands tries every verb on plans with and without an approval.
+// TestWhoMayGiveCommands goes beyond the table of orders: other texts, and edits beside them.
 func TestWhoMayGiveCommands(t *testing.T) {
 	bed := cluster(t)
 	people(t, bed, "commands")
@@ -33,17 +33,11 @@ func TestWhoMayGiveCommands(t *testing.T) {
 		name, user, rollout, refusal string
 		edit                         func(*v1alpha1.WeightedRollout)
 	}{
-		{"approve", editor, "guarded", mayNotApprove, order(commandText(v1alpha1.VerbApprove))},
-		{"promote", editor, "guarded", mayNotApprove, order(commandText(v1alpha1.VerbPromote))},
-		{"skip", editor, "guarded", mayNotApprove, order(commandText(v1alpha1.VerbSkip))},
-		{"retry", editor, "guarded", "", order(commandText(v1alpha1.VerbRetry))},
-		{"finish", editor, "guarded", "", order(commandText(v1alpha1.VerbFinish))},
 		{"retry, spread out", editor, "guarded", "", order("{\n  \"verb\": \"retry\",\n  \"id\": \"2024-11-05 10:00\",\n  \"attempt\": 1\n}\n")},
 		{"taking a command back", editor, "guarded", "", drop},
 		{"an empty command", editor, "guarded", mayNotApprove, order("")},
-		{"abort", editor, "guarded", "", annotate(v1alpha1.AbortAnnotation, "1")},
-		{"approve without approvals", editor, "open", "", order(commandText(v1alpha1.VerbApprove))},
-		{"promote without approvals", editor, "open", "", order(commandText(v1alpha1.VerbPromote))},
+		{"a disguised finish without approvals", editor, "open", mayNotApprove, order(`{"id":"1","verb":"fini\u0073h","attempt":1}`)},
+		{"a command without end", editor, "guarded", mayNotApprove, order(`{"id":"` + strings.Repeat("1", 200<<10) + `","verb":"retry","attempt":1}`)},
 		{"approving a plan while its approvals come", editor, "open", mayNotApprove, func(wr *v1alpha1.WeightedRollout) {
 			wr.Spec.Plan.Stages = required("10")
 			order(commandText(v1alpha1.VerbSkip))(wr)
@@ -52,17 +46,55 @@ func TestWhoMayGiveCommands(t *testing.T) {
 			wr.Spec.Plan.Stages = []v1alpha1.Stage{{Weight: "10", Soak: "1s"}}
 			order(commandText(v1alpha1.VerbSkip))(wr)
 		}},
-
 		{"approve", approver, "guarded", "", order(commandText(v1alpha1.VerbApprove))},
-		{"promote", approver, "guarded", "", order(commandText(v1alpha1.VerbPromote))},
-		{"skip", approver, "guarded", "", order(commandText(v1alpha1.VerbSkip))},
-		{"approve", lead, "guarded", "", order(commandText(v1alpha1.VerbApprove))},
 		{"edit beside a command that stands", editor, "guarded", "", func(wr *v1alpha1.WeightedRollout) { wr.Spec.Paused = true }},
 	}
 	for _, tc := range tests {
 		t.Run(tc.user+": "+tc.name, func(t *testing.T) {
 			key := client.ObjectKey{Namespace: "commands", Name: tc.rollout}
 			expect(t, change(t.Context(), as(t, bed, tc.user), key, true, tc.edit), tc.refusal)
+		})
+	}
+}
+
+// TestApprovalsComeAfterAnOrder that nobody has carried out, since the mode is Observe.
+func TestApprovalsComeAfterAnOrder(t *testing.T) {
+	bed := cluster(t)
+	people(t, bed, "later")
+	guard := func(wr *v1alpha1.WeightedRollout) {
+		wr.Spec.Plan.Stages, wr.Spec.Mode = required("10"), v1alpha1.ModeEnforce
+	}
+	both := func(wr *v1alpha1.WeightedRollout) {
+		guard(wr)
+		delete(wr.Annotations, v1alpha1.CommandAnnotation)
+	}
+	taken := &v1alpha1.CommandStatus{ID: "promote-1", Verb: "promote"}
+	for name, tc := range map[string]struct {
+		user, text string
+		taken      *v1alpha1.CommandStatus
+		edit       func(*v1alpha1.WeightedRollout)
+		refusal    string
+	}{
+		"not-taken":      {editor, commandText(v1alpha1.VerbPromote), nil, guard, mayNotApprove},
+		"taken-back":     {editor, commandText(v1alpha1.VerbPromote), nil, both, ""},
+		"by-who-may":     {lead, commandText(v1alpha1.VerbPromote), nil, guard, ""},
+		"harmless":       {editor, commandText(v1alpha1.VerbRetry), nil, guard, ""},
+		"taken":          {editor, commandText(v1alpha1.VerbPromote), taken, guard, ""},
+		"another-id":     {editor, `{"id":"a-promote-1","verb":"promote","attempt":2}`, taken, guard, mayNotApprove},
+		"two-ids":        {editor, `{"id":"promote-1","verb":"promote","attempt":2,"id":"2"}`, taken, guard, mayNotApprove},
+		"without-an-id":  {editor, `{"verb":"promote","attempt":2}`, taken, guard, mayNotApprove},
+		"an-id-disguise": {editor, `{"id":"promote-1","verb":"promote","attempt":2,"ID":"2"}`, taken, guard, mayNotApprove},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wr := plan(name, "later", v1alpha1.Stage{Weight: "10"})
+			wr.Spec.Mode = v1alpha1.ModeObserve
+			order(tc.text)(wr)
+			create(t, bed, wr, "")
+			wr.Status.Outcome, wr.Status.Attempt, wr.Status.Command = v1alpha1.OutcomeInProgress, 1, tc.taken
+			if err := bed.Client.Status().Update(t.Context(), wr); err != nil {
+				t.Fatal(err)
+			}
+			expect(t, change(t.Context(), as(t, bed, tc.user), client.ObjectKeyFromObject(wr), false, tc.edit), tc.refusal)
 		})
 	}
 }
@@ -116,31 +148,6 @@ func TestWhatAnApproverMayNot(t *testing.T) {
 		wr.Status.Outcome = v1alpha1.OutcomePromoted
 		expect(t, c.Status().Patch(t.Context(), wr, client.MergeFrom(before)), notInTheRole+"patch")
 	})
-}
-
-// TestCommandsOfANewRollout come with its creation, which no update precedes.
-func TestCommandsOfANewRollout(t *testing.T) {
-	bed := cluster(t)
-	people(t, bed, "created")
-	for _, tc := range []struct {
-		name, user, text, refusal string
-		stages                    []v1alpha1.Stage
-	}{
-		{"promoted", editor, commandText(v1alpha1.VerbPromote), mayNotApprove, required("10")},
-		{"retried", editor, commandText(v1alpha1.VerbRetry), "", required("10")},
-		{"open", editor, commandText(v1alpha1.VerbPromote), "", []v1alpha1.Stage{{Weight: "10"}}},
-		{"plain", editor, "", "", required("10")},
-		{"leads", lead, commandText(v1alpha1.VerbPromote), "", required("10")},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			wr := plan("", "created", tc.stages...)
-			wr.GenerateName = tc.name + "-"
-			if tc.text != "" {
-				order(tc.text)(wr)
-			}
-			expect(t, as(t, bed, tc.user).Create(t.Context(), wr), tc.refusal)
-		})
-	}
 }
 
 // TestApprovalsStayInAPlanUnderWay edits plans; a weight counts, not how it is written.
@@ -200,7 +207,8 @@ func TestRefusalsCarryTheReason(t *testing.T) {
 		t.Fatalf("%v, want it forbidden", err)
 	}
 	for _, part := range []string{
-		"this plan has a stage with approval: Required", "eve may not approve in words", "a plainly written retry, resume or finish is open to you",
+		"eve may not approve in words", "can take the place of an approval", "plainly written, these are open to you now: retry, resume;",
+		"finish once the rollout is Promoted",
 		"the verb update on weightedrollouts/approval", "weightedrollout-approver",
 	} {
 		if !strings.Contains(err.Error(), part) {

@@ -2,6 +2,7 @@ package install
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,9 +54,9 @@ func TestDisguisesAreRefused(t *testing.T) {
 	}
 }
 
-// harmless is the policy's own expression, which the API server runs with the same
-// library as Go's.
-func harmless(t *testing.T) *regexp.Regexp {
+// pattern is the regular expression of a variable of the policy, which the API server runs
+// with the same library as Go's.
+func pattern(t *testing.T, variable string) *regexp.Regexp {
 	t.Helper()
 	policy := objects(t, readFile(t, root+"/config/approval/policy.yaml"))[0]
 	variables, _, err := unstructured.NestedSlice(policy.Object, "spec", "variables")
@@ -63,13 +64,14 @@ func harmless(t *testing.T) *regexp.Regexp {
 		t.Fatal(err)
 	}
 	for _, v := range variables {
-		if v, ok := v.(map[string]any); ok && v["name"] == "harmless" {
+		if v, ok := v.(map[string]any); ok && v["name"] == variable {
 			text, _ := v["expression"].(string)
 			_, text, _ = strings.Cut(text, "r'")
-			return regexp.MustCompile(strings.TrimSuffix(strings.TrimSpace(text), "')"))
+			text, _, _ = strings.Cut(text, "')")
+			return regexp.MustCompile(text)
 		}
 	}
-	t.Fatal("the policy has no variable named harmless")
+	t.Fatalf("the policy has no variable named %s", variable)
 	return nil
 }
 
@@ -101,27 +103,32 @@ func commandTexts() []string {
 	return texts
 }
 
-// TestHarmlessTextsEndNoApproval compares the two readers of a command: what the policy
-// takes for harmless, the controller reads as retry, resume or finish, or as nothing.
-func TestHarmlessTextsEndNoApproval(t *testing.T) {
-	expression := harmless(t)
+// TestPolicyReadsWhatTheControllerReads compares the two readers of a command: in a text that
+// the policy takes for plain it finds the verb and the id that the controller finds there.
+func TestPolicyReadsWhatTheControllerReads(t *testing.T) {
+	plain, verbs, ids := pattern(t, "plain"), pattern(t, "verbs"), pattern(t, "spent")
 	taken := map[v1alpha1.Verb]int{}
 	for _, text := range commandTexts() {
-		if !expression.MatchString(text) {
+		if !plain.MatchString(text) {
 			continue
 		}
-		order := rollout.OrdersFrom(map[string]string{v1alpha1.CommandAnnotation: text})
-		if order.Command == nil {
+		command := rollout.OrdersFrom(map[string]string{v1alpha1.CommandAnnotation: text}).Command
+		if command == nil {
 			continue
 		}
-		taken[order.Command.Verb]++
-		switch order.Command.Verb {
-		case v1alpha1.VerbRetry, v1alpha1.VerbResume, v1alpha1.VerbFinish, "":
-		default:
-			t.Errorf("%q passes for harmless, and is read as %s", text, order.Command.Verb)
+		taken[command.Verb]++
+		found := verbs.FindAllString(text, -1)
+		if command.Verb != "" && !slices.ContainsFunc(found, func(verb string) bool { return strings.Split(verb, `"`)[3] == string(command.Verb) }) {
+			t.Errorf("in %q the policy finds %v, and the controller reads %s", text, found, command.Verb)
+		}
+		named := ids.FindAllString(text, -1)
+		if command.ID != "" && !slices.ContainsFunc(named, func(id string) bool { return strings.HasSuffix(id, `"`+command.ID+`"`) }) {
+			t.Errorf("in %q the policy finds %v, and the controller reads the id %s", text, named, command.ID)
 		}
 	}
-	if taken[v1alpha1.VerbRetry] == 0 || taken[v1alpha1.VerbResume] == 0 || taken[v1alpha1.VerbFinish] == 0 {
-		t.Errorf("of the texts these were taken for harmless: %v; the test says nothing", taken)
+	for _, verb := range []v1alpha1.Verb{v1alpha1.VerbRetry, v1alpha1.VerbResume, v1alpha1.VerbFinish, v1alpha1.VerbApprove, v1alpha1.VerbPromote, v1alpha1.VerbSkip} {
+		if taken[verb] == 0 {
+			t.Errorf("no text with %s was taken for plain: %v; the test says nothing", verb, taken)
+		}
 	}
 }
