@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -150,6 +151,12 @@ func (c *Collector) read(ctx, within context.Context, b batch, members []member)
 	switch {
 	case err == nil:
 		c.took(ctx, b, members, windows)
+		return
+	case errors.Is(err, errNoRoom) && len(members) > 1 && within.Err() == nil:
+		// It is the memory that is short: at the same time both halves would take as much.
+		half := len(members) / 2
+		c.read(ctx, within, b, members[:half])
+		c.read(ctx, within, b, members[half:])
 		return
 	case culprit(err) && len(members) > 1 && within.Err() == nil && b.othersAnswered(members):
 		slices.SortFunc(members, byNamespace)

@@ -299,7 +299,7 @@ func (e *unusableError) Error() string { return e.problem.Message }
 func culprit(err error) bool {
 	_, refused := errors.AsType[*apiError](err)
 	_, large := errors.AsType[*sizeError](err)
-	return refused || large || errors.Is(err, errPartial) || errors.Is(err, errNoRoom) || errors.Is(err, errNoMatrix)
+	return refused || large || errors.Is(err, errPartial) || errors.Is(err, errNoMatrix)
 }
 
 // statusError is a reply with an HTTP status that carries no result. Its body is
