@@ -166,6 +166,9 @@ func (l *owedLog) owe(key types.NamespacedName, uid types.UID, stored v1alpha1.W
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	mark := d.Mark
+	if mark != nil {
+		mark = mark.Instead(&stored)
+	}
 	if was, ok := l.owed[key]; ok && was.uid == uid && was.mark != nil && (mark == nil || was.mark.Ended) {
 		mark = was.mark
 	}

@@ -32,9 +32,9 @@ func driftHealed(d *draft) bool {
 		d.forceShare(taken)
 		why := "the weights were changed" + by(writer)
 		if ours {
-			why = "the share was taken back while the status could not be written"
+			why = "the share was taken back, while the status could not be written,"
 		}
-		d.event(true, v1alpha1.ReasonDrift, "%s, from %s percent for the canary to %s: the share ramps back from there, the soak starts again", why, percent(was), percent(d.share))
+		d.event(true, v1alpha1.ReasonDrift, "%s from %s percent for the canary to %s: the share ramps back from there, the soak starts again", why, percent(was), percent(d.share))
 		if d.status.Outcome == v1alpha1.OutcomePromoted && d.planErr == nil {
 			d.reopen()
 		}
@@ -42,7 +42,7 @@ func driftHealed(d *draft) bool {
 		d.unconfirm()
 		d.moved = true
 		d.event(true, v1alpha1.ReasonDrift, "the weights were changed%s: they are set back to %s percent for the canary, the soak starts again", by(writer), percent(d.share))
-	case d.confirmed() && d.sharedAnew():
+	case d.confirmed() && (d.sharedAnew() || d.obs.Status.Share.ConfirmedAt != nil && slices.ContainsFunc(d.obs.Routes, d.writtenByUs)):
 		d.unconfirm()
 		d.moved = true
 	}
@@ -97,7 +97,7 @@ func (d *draft) drift() (lowest weights.Share, writer string, higher, rewritten,
 		switch want := d.tested(d.share); {
 		case lo < want:
 			if lo < lowest {
-				lowest, writer, ours = lo, r.Writer, d.loweredByUs(r)
+				lowest, writer, ours = lo, r.Writer, d.writtenByUs(r)
 			}
 		default:
 			higher, rewritten = higher || hi > want, rewritten || hi <= want

@@ -185,7 +185,7 @@ func (h *history) do(action string) {
 			h.remove()
 		}
 	case "refuse":
-		h.object.denied = !h.object.denied
+		h.object.denied, h.laws.edited = !h.object.denied, true
 		h.object.busy = rapid.Bool().Draw(h.t, "busy")
 		h.object.ordersDenied = h.object.denied && rapid.IntRange(0, 2).Draw(h.t, "orders") == 2
 	case "sleep":

@@ -27,7 +27,7 @@ type laws struct {
 	shares  []weights.Share
 	// disturbed is when the clock jumped or the status was tampered with last.
 	disturbed time.Time
-	// edited is true once the deadline was edited.
+	// edited is true once the deadline was edited, or its time could not be recorded.
 	edited bool
 	// serving is how many replicas the track that serves was asked to have when the
 	// attempt, or the return to stable, began.

@@ -20,11 +20,10 @@ func recorded(s *v1alpha1.WeightedRolloutStatus) (share weights.Share, known boo
 }
 
 // mark is what a lowering leaves on the routes where the status does not have it; nil if
-// this decision neither ends the attempt nor lowers the share.
+// this decision neither ends the attempt nor lowers the share, nor begins the evidence again.
 func (d *draft) mark() *route.Mark {
 	was := d.obs.Status
-	share, known := recorded(was)
-	if !known || !d.known || !openOutcome(was.Outcome) || d.obs.Deleting {
+	if _, known := recorded(was); !known || !d.known || !openOutcome(was.Outcome) || d.obs.Deleting {
 		return nil
 	}
 	m := &route.Mark{Attempt: was.Attempt, Revision: was.Revision, At: *micro(d.now), Reason: d.reason, Message: d.message}
@@ -38,29 +37,34 @@ func (d *draft) mark() *route.Mark {
 		m.Ended = m.Reason != v1alpha1.ReasonRouteReplaced
 	case !d.open():
 		m.Ended, m.Reason, m.Message = true, d.status.OutcomeReason, d.status.OutcomeMessage
-	case partOf(was.Outcome, d.share) >= partOf(was.Outcome, share):
-		return nil
 	case d.trips() > tripsOf(was.Breaker):
-		m.Reason, m.Message = v1alpha1.ReasonUnhealthy, d.status.Breaker.Message
+		m.Break, m.Reason, m.Message = true, v1alpha1.ReasonUnhealthy, d.status.Breaker.Message
+	case d.raised() > 0, d.raised() == 0 && (was.Share.ConfirmedAt == nil || d.confirmed()):
+		return nil
 	}
-	return m
+	return m.Instead(was)
 }
 
-// partOf is the part of the traffic that the track under test of an outcome has.
-func partOf(o v1alpha1.Outcome, share weights.Share) weights.Share {
-	if o == v1alpha1.OutcomeReturning {
-		return weights.ShareAll - share
+// raised is by how much the decision gives the track under test more than is recorded; below
+// 0, less.
+func (d *draft) raised() weights.Share {
+	was := d.obs.Status
+	share, _ := recorded(was)
+	returned := was.Outcome == v1alpha1.OutcomeReturning
+	switch {
+	case d.returning(), returned && d.share > share:
+		// It is stable that is, or was until now, under test.
+		return share - d.share
 	}
-	return share
+	return d.share - share
 }
 
 // raises reports whether the decision gives the track under test more than is recorded,
 // or there is no record.
 func (d *draft) raises() bool {
 	was := d.obs.Status
-	share, known := recorded(was)
-	goesOn := d.open() && d.status.Attempt == was.Attempt
-	return !known || goesOn && partOf(was.Outcome, d.share) > partOf(was.Outcome, share)
+	_, known := recorded(was)
+	return !known || d.open() && d.status.Attempt == was.Attempt && d.raised() > 0
 }
 
 // endedOnRoute ends an attempt of which a route says that it is over: the controller has
@@ -89,8 +93,7 @@ func (d *draft) endMark() *route.Mark {
 		if !d.matches(m) {
 			continue
 		}
-		broke := m.Reason == v1alpha1.ReasonUnhealthy && !d.returning() && d.unrecordedSince(m)
-		if m.Ended || broke {
+		if m.Ended || m.Break && m.Overrules(d.obs.Status) {
 			return m
 		}
 	}
@@ -101,14 +104,8 @@ func (d *draft) matches(m *route.Mark) bool {
 	return m != nil && m.Attempt == d.status.Attempt && m.Revision == d.status.Revision
 }
 
-// unrecordedSince reports whether the record is older than what a mark says.
-func (d *draft) unrecordedSince(m *route.Mark) bool {
-	at := d.obs.Status.Share.ChangedAt
-	return at == nil || m.At.After(at.Time)
-}
-
-// loweredByUs reports whether it was the controller that gave a route less than the record
-// says: it could not record that, and has started again since.
-func (d *draft) loweredByUs(r Route) bool {
-	return d.matches(r.Mark) && d.unrecordedSince(r.Mark)
+// writtenByUs reports whether the controller has written a route and could not record that,
+// and has started again since.
+func (d *draft) writtenByUs(r Route) bool {
+	return d.matches(r.Mark) && r.Mark.Overrules(d.obs.Status)
 }

@@ -157,6 +157,10 @@ func oneAnswer(s seen) string {
 		return "" // the answer lies in the routes
 	case s.toldBeforeTheCommand() || s.was.StableRevision != s.is.StableRevision:
 		return "" // what it is about has changed in the same decision
+	case !done.Accepted && (s.is.Attempt != s.was.Attempt || s.is.Outcome != s.was.Outcome || s.told(v1alpha1.ReasonPlanChanged)):
+		return "" // what was asked for was undone in the same decision
+	case c.Verb == v1alpha1.VerbRetry && !s.obs.StableReady:
+		return "" // the answer lies in the endpoints
 	}
 	if why := rollout.Refusal(onlyTheObject(s.obs), *c, s.now); done.Accepted != (why == "") || why != "" && done.Message != why {
 		return fmt.Sprintf("%s: accepted %t (%s), and beforehand the answer was %q", c.Verb, done.Accepted, done.Message, why)

@@ -37,7 +37,9 @@ func (w *world) carryOn(obs rollout.Observation, d rollout.Decision) error {
 	}
 	var mark *route.Mark
 	if !d.Raises {
-		mark = d.Mark
+		if mark = d.Mark; mark != nil {
+			mark = mark.Instead(&w.object.status)
+		}
 		if was := w.controller.owed; was != nil && was.mark != nil && (mark == nil || was.mark.Ended) {
 			mark = was.mark
 		}
@@ -58,7 +60,7 @@ func (w *world) carryOn(obs rollout.Observation, d rollout.Decision) error {
 		}
 	}
 	if !errors.Is(err, errCrashed) {
-		w.laws.loweredAll(w, d)
+		w.laws.loweredAll(w, obs, d)
 	}
 	return err
 }
@@ -187,12 +189,15 @@ func (w *world) endedIn(s *v1alpha1.WeightedRolloutStatus) string {
 }
 
 // loweredAll checks that what a decision lowers was lowered, though it is not recorded.
-func (l *laws) loweredAll(w *world, d rollout.Decision) {
+func (l *laws) loweredAll(w *world, obs rollout.Observation, d rollout.Decision) {
 	w.tb.Helper()
-	for i, r := range w.routes {
-		if l.off || r.stored == nil || r.denied || !d.Lowers(w.observeRoute(v1alpha1.RouteReference{Kind: v1alpha1.HTTPRouteKind, Name: r.name})) {
+	for _, o := range obs.Routes {
+		r := w.route(o.Name)
+		if l.off || r.stored == nil || r.denied || !d.Lowers(o) {
 			continue
 		}
-		w.tb.Fatalf("%s: the decision lowers route %s to %d, which has %s: the status cannot be written", offset(w.at), r.name, d.Share, w.live(i))
+		if d.Lowers(w.observeRoute(v1alpha1.RouteReference{Kind: o.Kind, Name: o.Name})) {
+			w.tb.Fatalf("%s: the decision lowers route %s to %d, which has %s: the status cannot be written", offset(w.at), o.Name, d.Share, w.live(w.indexOf(o.Name)))
+		}
 	}
 }

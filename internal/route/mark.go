@@ -30,8 +30,14 @@ type Mark struct {
 	Revision string `json:"revision"`
 	// At is when that was decided, in microseconds.
 	At metav1.MicroTime `json:"at"`
-	// Ended says that the attempt is over.
+	// ChangedAt and ConfirmedAt are those of the share in the status that was not, or not
+	// yet, overwritten. A status with other ones is newer than the mark.
+	ChangedAt   *metav1.MicroTime `json:"changedAt,omitempty"`
+	ConfirmedAt *metav1.MicroTime `json:"confirmedAt,omitempty"`
+	// Ended says that the attempt is over. Break says that it was broken off for a while,
+	// which ends it as well, unless the status has it.
 	Ended bool `json:"ended,omitempty"`
+	Break bool `json:"break,omitempty"`
 	// Reason is a reason of the API, and Message a sentence: why.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
@@ -112,4 +118,17 @@ func clipped(s string) string {
 		return s
 	}
 	return string(runes[:maxMarkMessage-1]) + "…"
+}
+
+// Instead returns the mark of a decision that was to be stored in place of this status.
+func (m *Mark) Instead(of *v1alpha1.WeightedRolloutStatus) *Mark {
+	is := *m
+	is.ChangedAt, is.ConfirmedAt = of.Share.ChangedAt, of.Share.ConfirmedAt
+	return &is
+}
+
+// Overrules reports whether a status is still the one in whose place the decision of the
+// mark was to be stored.
+func (m *Mark) Overrules(s *v1alpha1.WeightedRolloutStatus) bool {
+	return m.ChangedAt.Equal(s.Share.ChangedAt) && m.ConfirmedAt.Equal(s.Share.ConfirmedAt)
 }
