@@ -218,7 +218,14 @@ func unresolvedGetsNothing(s seen) string {
 	}
 	unresolved := slices.ContainsFunc(s.obs.Routes, func(r rollout.Route) bool { return r.Found && r.Acceptance.Unresolved })
 	blocked := s.obs.Owner != "" || s.obs.Spec.Mode == v1alpha1.ModeObserve || s.obs.Deleting || s.told(v1alpha1.ReasonPodsReplaced) || s.told(v1alpha1.ReasonCommandAccepted)
-	if !s.known || !elsewhere || !other || !unresolved || blocked || s.part(s.has) == 0 {
+	least := weights.ShareNone
+	if s.returning && s.was.Stage != nil {
+		// Stable keeps what it had when the return began.
+		if began, err := weights.ShareFrom(s.was.Stage.Weight); err == nil {
+			least = weights.ShareAll - began
+		}
+	}
+	if !s.known || !elsewhere || !other || !unresolved || blocked || s.part(s.has) <= least {
 		return ""
 	}
 	return fmt.Sprintf("a gateway cannot resolve a backend, and the track under test keeps %d", s.part(s.has))

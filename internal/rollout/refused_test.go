@@ -59,7 +59,8 @@ func (w *world) carryOn(obs rollout.Observation, d rollout.Decision) error {
 			err = failed
 		}
 	}
-	if !errors.Is(err, errCrashed) {
+	// After a conflict the next pass does the same.
+	if !errors.Is(err, errCrashed) && !errors.Is(err, errConflict) {
 		w.laws.loweredAll(w, obs, d)
 	}
 	return err

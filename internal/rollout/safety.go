@@ -96,7 +96,11 @@ func routeUnresolved(d *draft) bool {
 		}
 		d.wakeAt(deadline)
 	}
-	if d.tested(d.share) == 0 || !d.unresolved() {
+	least := weights.ShareNone
+	if d.returning() {
+		least = d.tested(d.returnedFrom())
+	}
+	if d.tested(d.share) <= least || !d.unresolved() {
 		return false
 	}
 	d.leaveUnresolved(message)
@@ -125,11 +129,15 @@ func (d *draft) unresolved() bool {
 	return elsewhere && slices.ContainsFunc(d.obs.Routes, func(r Route) bool { return r.Found && r.Acceptance.Unresolved })
 }
 
-// leaveUnresolved takes all traffic off the track under test: the gateway answers it with
-// errors.
+// leaveUnresolved takes the traffic off the track under test: the gateway answers it with
+// errors. On the return to stable the canary gets back what it had.
 func (d *draft) leaveUnresolved(message string) {
 	from, returning := d.share, d.returning()
-	if !d.setShare(d.tested(weights.ShareNone)) {
+	share := weights.ShareNone
+	if returning {
+		share = d.returnedFrom()
+	}
+	if !d.setShare(share) {
 		return
 	}
 	d.writes = WriteAll
@@ -137,7 +145,7 @@ func (d *draft) leaveUnresolved(message string) {
 		if d.status.Outcome == v1alpha1.OutcomePromoted && d.planErr == nil {
 			d.reopen()
 		}
-		d.status.Warmup = &v1alpha1.WarmupStatus{Reason: v1alpha1.ColdNotResolved}
+		d.goCold(v1alpha1.ColdNotResolved)
 	}
 	d.event(true, v1alpha1.ReasonNotResolved, "a gateway cannot resolve a backend, so the canary's share goes from %s to %s percent: %s", percent(from), percent(d.share), message)
 	d.waitForRoutes()
