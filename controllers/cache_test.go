@@ -180,7 +180,7 @@ func TestTrimmedRoutesAreReadTheSame(t *testing.T) {
 				o.SetUID("uid")
 				o.SetAnnotations(annotations)
 				o.SetManagedFields([]metav1.ManagedFieldsEntry{
-					{Manager: "early", Time: times(1), FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{}}`)}},
+					{Manager: "early", Time: times(1), FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`)},
 					{Manager: "last", Time: times(3)},
 					{Manager: "timeless"},
 					{Manager: "gateway", Time: times(4), Subresource: "status"},

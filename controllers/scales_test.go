@@ -251,7 +251,7 @@ func TestDecisionsThatAwaitAScale(t *testing.T) {
 		c := newCrowd(t)
 		c.open()
 		slow := &slowScales{answers: make(chan int64)}
-		c.Reconciler.intercepted(t, slow.funcs())
+		c.intercepted(t, slow.funcs())
 		woken := c.woken()
 		c.serving("r001")
 		edited("r001", func(wr *v1alpha1.WeightedRollout) {

@@ -60,7 +60,7 @@ func crowd(o client.Object) {
 	o.SetLabels(labels)
 	for i := range 5 {
 		o.SetManagedFields(append(o.GetManagedFields(), metav1.ManagedFieldsEntry{
-			Manager: fmt.Sprintf("tool-%d", i), Time: &metav1.Time{Time: time.Unix(int64(i), 0)}, FieldsV1: &metav1.FieldsV1{Raw: raw},
+			Manager: fmt.Sprintf("tool-%d", i), Time: &metav1.Time{Time: time.Unix(int64(i), 0)}, FieldsV1: metav1.NewFieldsV1(string(raw)),
 		}))
 	}
 }

@@ -104,10 +104,14 @@ func (o *OrderOptions) refused(err error, wr *v1alpha1.WeightedRollout) error {
 }
 
 // role is what it takes to give the order. The policy for approvals keeps those that end
-// one from people who may only edit.
+// one, or take the place of one, from people who may only edit.
 func (o *order) role(wr *v1alpha1.WeightedRollout) string {
 	const approver, editor = "weightedrollout-approver", "weightedrollout-editor"
 	switch o.verb {
+	case string(v1alpha1.VerbFinish):
+		if wr.Status.Outcome != v1alpha1.OutcomePromoted {
+			return "the role " + approver
+		}
 	case string(v1alpha1.VerbApprove), string(v1alpha1.VerbSkip), string(v1alpha1.VerbPromote):
 		if slices.ContainsFunc(wr.Spec.Plan.Stages, func(s v1alpha1.Stage) bool { return s.Approval == v1alpha1.ApprovalRequired }) {
 			return "the role " + approver

@@ -358,7 +358,9 @@ func deletionSafe(s seen) string {
 	if !s.obs.Deleting || s.obs.Owner != "" || s.obs.Spec.Mode == v1alpha1.ModeObserve || !s.known {
 		return ""
 	}
-	proved := s.was.Outcome == v1alpha1.OutcomePromoted || s.was.Outcome == v1alpha1.OutcomeReturning || s.was.Outcome == v1alpha1.OutcomeCompleted
+	// A return that was adopted began at less than everything.
+	returned := s.was.Outcome == v1alpha1.OutcomeReturning && s.was.Stage != nil && s.was.Stage.Weight == "100"
+	proved := s.was.Outcome == v1alpha1.OutcomePromoted || returned || s.was.Outcome == v1alpha1.OutcomeCompleted
 	if proved || s.obs.Spec.OnDelete == v1alpha1.DeletionKeep || !s.obs.StableReady {
 		if s.d.Writes != rollout.WriteForget || !s.d.Release {
 			return "law 12: deleted, and the routes are not left as they are"

@@ -17,36 +17,63 @@ func driftHealed(d *draft) bool {
 		return false
 	}
 	d.withinStage()
-	lowest, writer, higher, rewritten, ours := d.drift()
-	less := lowest < d.tested(d.share)
-	if (less && !ours || higher || rewritten) && !d.contend(writer) {
+	found := d.drift()
+	if found.others() && !d.contend(found.writer) {
 		return false
 	}
-	taken := d.wholeDown(lowest)
+	taken := d.wholeDown(found.lowest)
 	if d.returning() {
 		taken = min(taken, d.returnedFrom())
 	}
 	switch {
-	case less && taken != d.share:
-		was := d.share
-		d.forceShare(taken)
-		why := "the weights were changed" + by(writer)
-		if ours {
-			why = "the share was taken back, while the status could not be written,"
-		}
-		d.event(true, v1alpha1.ReasonDrift, "%s from %s percent for the canary to %s: the share ramps back from there, the soak starts again", why, percent(was), percent(d.share))
-		if d.status.Outcome == v1alpha1.OutcomePromoted && d.planErr == nil {
-			d.reopen()
-		}
-	case (less || higher || rewritten) && d.confirmed():
+	case found.less && taken != d.share:
+		d.takeOver(taken, found)
+	case found.any() && d.confirmed():
 		d.unconfirm()
 		d.moved = true
-		d.event(true, v1alpha1.ReasonDrift, "the weights were changed%s: they are set back to %s percent for the canary, the soak starts again", by(writer), percent(d.share))
-	case d.confirmed() && (d.sharedAnew() || d.obs.Status.Share.ConfirmedAt != nil && slices.ContainsFunc(d.obs.Routes, d.writtenByUs)):
+		d.event(true, v1alpha1.ReasonDrift, "the weights were changed%s: they are set back to %s percent for the canary, the soak starts again", by(found.writer), percent(d.share))
+	case d.confirmed() && (d.sharedAnew() || d.rewrittenByUs()):
 		d.unconfirm()
 		d.moved = true
 	}
 	return false
+}
+
+// drift is what routes carry that differs from the record.
+type drift struct {
+	// lowest is the least that one of them gives to the track under test; without less it is
+	// the desired part. ours says that this was the controller's own doing.
+	lowest     weights.Share
+	less, ours bool
+	// higher says that one gives more, and rewritten that one has other weights for the same.
+	higher, rewritten bool
+	// writer wrote it, if known.
+	writer string
+}
+
+func (f drift) any() bool { return f.less || f.higher || f.rewritten }
+
+// others reports whether another writer has a part in it.
+func (f drift) others() bool { return f.less && !f.ours || f.higher || f.rewritten }
+
+// takeOver goes on from a lower share.
+func (d *draft) takeOver(share weights.Share, found drift) {
+	was := d.share
+	d.forceShare(share)
+	why := "the weights were changed" + by(found.writer)
+	if found.ours {
+		why = "the share was taken back, while the status could not be written,"
+	}
+	d.event(true, v1alpha1.ReasonDrift, "%s from %s percent for the canary to %s: the share ramps back from there, the soak starts again", why, percent(was), percent(d.share))
+	if d.status.Outcome == v1alpha1.OutcomePromoted && d.planErr == nil {
+		d.reopen()
+	}
+}
+
+// rewrittenByUs reports whether the controller has set a route back since the confirmation,
+// and could not record that.
+func (d *draft) rewrittenByUs() bool {
+	return d.obs.Status.Share.ConfirmedAt != nil && slices.ContainsFunc(d.obs.Routes, d.writtenByUs)
 }
 
 // withinStage lowers a record that says more than its own stage. That of a return has the
@@ -76,13 +103,11 @@ func (d *draft) sharedAnew() bool {
 	return false
 }
 
-// drift looks for routes that carry something else than the record says. It
-// returns the lowest part that a drifted route gives to the track under test (or
-// the desired one), who wrote it, whether a route gives more than desired, and
-// whether a route has other weights for the same share. ours says that the lowest is the
-// controller's own doing. An intent that has not been written yet is no drift.
-func (d *draft) drift() (lowest weights.Share, writer string, higher, rewritten, ours bool) {
-	lowest = d.tested(d.share)
+// drift looks for routes that carry something else than the record says. An intent that has
+// not been written yet is no drift.
+func (d *draft) drift() drift {
+	want := d.tested(d.share)
+	found := drift{lowest: want}
 	for i, r := range d.obs.Routes {
 		if !r.Found || r.Inspection.Problem != nil || r.Inspection.Matches(d.share) {
 			continue
@@ -94,19 +119,18 @@ func (d *draft) drift() (lowest weights.Share, writer string, higher, rewritten,
 		if d.returning() {
 			lo, hi = d.tested(hi), d.tested(lo)
 		}
-		switch want := d.tested(d.share); {
+		switch {
+		case lo < found.lowest:
+			found.lowest, found.less, found.writer, found.ours = lo, true, r.Writer, d.writtenByUs(r)
 		case lo < want:
-			if lo < lowest {
-				lowest, writer, ours = lo, r.Writer, d.writtenByUs(r)
-			}
 		default:
-			higher, rewritten = higher || hi > want, rewritten || hi <= want
-			if writer == "" {
-				writer = r.Writer
+			found.higher, found.rewritten = found.higher || hi > want, found.rewritten || hi <= want
+			if found.writer == "" {
+				found.writer = r.Writer
 			}
 		}
 	}
-	return lowest, writer, higher, rewritten, ours
+	return found
 }
 
 // pending tells whether a route still carries what was confirmed last, so that

@@ -121,7 +121,7 @@ func deleted(d *draft) bool {
 	}
 	d.wait(v1alpha1.ReasonDeleting, "the routes are made safe before the object goes")
 	keep := d.obs.Spec.OnDelete == v1alpha1.DeletionKeep || !d.known ||
-		d.status.Outcome == v1alpha1.OutcomePromoted || d.returning() || d.status.Outcome == v1alpha1.OutcomeCompleted
+		d.status.Outcome == v1alpha1.OutcomePromoted || d.returning() && d.recordedStage() == weights.ShareAll || d.status.Outcome == v1alpha1.OutcomeCompleted
 	if keep {
 		d.writes = WriteForget
 		d.release = true

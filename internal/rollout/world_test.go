@@ -109,7 +109,7 @@ type gateway struct {
 // refuses tells whether the gateway does not resolve a route as it is.
 func (g gateway) refuses(hr *gatewayv1.HTTPRoute) bool {
 	canary := hr.Spec.Rules[1].BackendRefs[1].Weight
-	return g.rejects != "" && !(g.ignoresIdle && canary != nil && *canary == 0)
+	return g.rejects != "" && (!g.ignoresIdle || canary == nil || *canary != 0)
 }
 
 // newWorld returns a world with the given spec and one route for each that the

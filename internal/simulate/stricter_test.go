@@ -55,13 +55,11 @@ var stricter = []element{
 	}},
 	{"a higher score", func(s *v1alpha1.WeightedRolloutSpec) { s.Health.DegradedBelow = "0.98" }},
 	{"a check of its own", func(s *v1alpha1.WeightedRolloutSpec) {
-		s.Health.Checks = []v1alpha1.Check{{Name: "queue", Query: "queue", Max: ptr(v1alpha1.Decimal("10"))}}
+		s.Health.Checks = []v1alpha1.Check{{Name: "queue", Query: "queue", Max: new(v1alpha1.Decimal("10"))}}
 	}},
 	{"a proof that it is not worse", func(s *v1alpha1.WeightedRolloutSpec) { s.Health.Require = v1alpha1.RequireNotWorse }},
 	{"a deadline", func(s *v1alpha1.WeightedRolloutSpec) { s.ProgressDeadline = "1h" }},
 }
-
-func ptr[T any](v T) *T { return &v }
 
 func drawLaxSpec(t *rapid.T) *v1alpha1.WeightedRolloutSpec {
 	spec := quickSpec()

@@ -137,12 +137,12 @@ func TestRestartWithOwnChecksComesToTheSameVerdict(t *testing.T) {
 				now = []float64{1 + float64(n)/10}
 			}
 			said[i] = now
-			switch n := random.IntN(40); {
-			case n == 0:
+			switch random.IntN(40) {
+			case 0:
 				said[i] = nil
-			case n == 1:
+			case 1:
 				said[i] = []float64{1, 1}
-			case n == 2:
+			case 2:
 				said[i] = []float64{math.NaN()}
 			}
 		}

@@ -269,7 +269,7 @@ func (w *world) refuseReleases() {
 }
 
 // conflicts changes a route without a pause while its weights go up and down, until the
-// manager has had to read it once more before a write.
+// manager has had to read it once more before a write, and the rollout before a raise.
 func (w *world) conflicts(kind v1alpha1.RouteKind, read func() *auditlog.Log) {
 	w.t.Helper()
 	var route client.Object = httpRoute()
@@ -286,7 +286,10 @@ func (w *world) conflicts(kind v1alpha1.RouteKind, read func() *auditlog.Log) {
 		s.Stable.Workload, s.Canary.Workload = nil, nil
 	})
 	resource := map[v1alpha1.RouteKind]string{v1alpha1.HTTPRouteKind: "httproutes", v1alpha1.GRPCRouteKind: "grpcroutes"}[kind]
-	want := auditlog.Use{Verb: "get", Group: gatewayv1.GroupName, Resource: resource}
+	reads := []auditlog.Use{
+		{Verb: "get", Group: gatewayv1.GroupName, Resource: resource},
+		{Verb: "get", Group: v1alpha1.GroupVersion.Group, Resource: "weightedrollouts"},
+	}
 	edits := 0
 	w.eventually("a conflict over the route", func() (bool, string) {
 		for range 50 {
@@ -302,7 +305,8 @@ func (w *world) conflicts(kind v1alpha1.RouteKind, read func() *auditlog.Log) {
 			// Another revision begins at 0 percent.
 			w.edit(func(s *v1alpha1.WeightedRolloutSpec) { s.Revision += "1" })
 		}
-		return read().Uses[want] > 0, describe(wr.Status)
+		uses := read().Uses
+		return uses[reads[0]] > 0 && uses[reads[1]] > 0, describe(wr.Status)
 	})
 	w.t.Logf("after %d edits", edits)
 }
