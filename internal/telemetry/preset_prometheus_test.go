@@ -100,13 +100,14 @@ func TestPresets(t *testing.T) {
 	}
 	f := newFixture(t, prom.url)
 	f.clock.SetTime(base)
-	entries := func(preset v1alpha1.Preset) (members []member) {
+	entries := func(preset v1alpha1.Preset, limit v1alpha1.Duration) (members []member) {
 		// The last one has the neighbour's series selected as well.
 		for _, name := range []string{"shop/checkout", "shop/pay", "test/cart"} {
 			namespace, name, _ := strings.Cut(name, "/")
 			watched := target(name, withLatency, func(t *Target) {
 				t.Key.Namespace, t.Key.Name, t.ConfirmedAt = namespace, name+string(preset), base
 				t.Health.Preset = preset
+				t.Health.Latency.Max = limit
 				t.Stable.Port, t.Canary.Port = 8080, 8080
 			})
 			f.Track(watched)
@@ -130,7 +131,7 @@ func TestPresets(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			members := entries(tc.preset)
+			members := entries(tc.preset, "300ms")
 			windows, problem := members[0].entry.group().readChunk(t.Context(), members)
 			if problem != nil {
 				t.Fatal(problem)
@@ -147,9 +148,17 @@ func TestPresets(t *testing.T) {
 				t.Errorf("samples from %s to %s", got.OldestSample.Time().Sub(base), got.NewestSample.Time().Sub(base))
 			}
 			counted := map[float64]float64{}
-			for _, b := range got.Buckets {
-				if _, asked := tc.within[b.UpperBound]; asked {
-					counted[b.UpperBound] = b.Count
+			for bound := range tc.within {
+				// Of the buckets only the one of the limit is kept.
+				members := entries(tc.preset, v1alpha1.Duration(fmt.Sprintf("%.0fms", bound*1000)))
+				windows, err := members[0].entry.group().readChunk(t.Context(), members)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, b := range windows[tc.member][len(windows[tc.member])-1].Canary.Buckets {
+					if b.UpperBound == bound {
+						counted[bound] = b.Count
+					}
 				}
 			}
 			if diff := cmp.Diff(tc.within, counted); diff != "" {
