@@ -32,7 +32,9 @@ const conflictReads = 3
 // does the same again. What lowers waits for nothing: where the record is refused, or takes
 // long, the routes are written all the same. People are told once the decision stands.
 func (r *Reconciler) act(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, d rollout.Decision) error {
-	r.takeBack(ctx, wr, obs, d)
+	for i := range obs.Routes {
+		r.takeBack(ctx, wr, obs, d, i)
+	}
 	recorded, lowered, err := r.recordOrLower(ctx, wr, obs, d)
 	switch {
 	case err == nil:
@@ -40,7 +42,7 @@ func (r *Reconciler) act(ctx context.Context, wr *v1alpha1.WeightedRollout, obs 
 		// Nobody will read the record of an object that goes.
 		ctrl.LoggerFrom(ctx).Error(err, "the status of a rollout that is being deleted cannot be written")
 	case recorded:
-		r.report(wr, obs.Status, d)
+		defer r.report(wr, obs.Status, d)
 		return errors.Join(err, r.lowerRoutes(ctx, wr, obs, d, nil))
 	case overtaken(err):
 		return err
@@ -50,7 +52,8 @@ func (r *Reconciler) act(ctx context.Context, wr *v1alpha1.WeightedRollout, obs 
 	default:
 		return r.carryOn(ctx, wr, obs, d, err)
 	}
-	r.report(wr, obs.Status, d)
+	// Once it is done, and refused or not: it is recorded.
+	defer r.report(wr, obs.Status, d)
 	if lowered {
 		// What was written early is read before the rest is.
 		return r.writeWorkloads(ctx, wr, obs, d)
@@ -98,21 +101,28 @@ func (r *Reconciler) recordOrLower(ctx context.Context, wr *v1alpha1.WeightedRol
 	return is.recorded, lowered, is.err
 }
 
-// takeBack writes to the routes that have the decided weights already where an earlier
-// decision to raise them may still be under way, from this controller or from one that was
-// stopped meanwhile and has lost its lease: its write meets a conflict then.
-func (r *Reconciler) takeBack(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, d rollout.Decision) {
-	for i, o := range obs.Routes {
-		if !d.TakesBack(o) {
-			continue
+// takeBack writes to a route that has the decided weights already where an earlier decision
+// to raise them may still be under way, from this controller or from one that was stopped
+// meanwhile and has lost its lease: its write meets a conflict then.
+func (r *Reconciler) takeBack(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, d rollout.Decision, i int) {
+	at, o := obs.routes[i], obs.Routes[i]
+	var err error
+	for read := 0; err == nil && d.TakesBack(o); read++ {
+		var patch []byte
+		patch, err = o.Inspection.Change(at, route.Change{Share: &d.Share, Owner: wr.Name, UID: wr.UID, Mark: d.Mark})
+		if err != nil || patch == nil {
+			break
 		}
-		patch, err := o.Inspection.Change(obs.routes[i], route.Change{Share: &d.Share, Owner: wr.Name, UID: wr.UID, Mark: d.Mark})
-		if err == nil && patch != nil {
-			err = r.patchRoute(ctx, wr, o, patch)
+		if err = r.patchRoute(ctx, wr, o, patch); err == nil {
+			return
 		}
-		if err != nil {
-			ctrl.LoggerFrom(ctx).Info("cannot mark a route whose raise was taken back", "route", o.Name, "error", err.Error())
+		if apierrors.IsConflict(err) && read < conflictReads {
+			// The other one may have seen what this one has not.
+			at, o, err = r.readAgain(ctx, wr, obs, d, i)
 		}
+	}
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "mark a route whose raise was taken back", "route", o.Name)
 	}
 }
 

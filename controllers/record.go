@@ -119,7 +119,7 @@ func (r *Reconciler) carryOn(ctx context.Context, wr *v1alpha1.WeightedRollout, 
 	var mark *route.Mark
 	if !d.Raises {
 		mark = r.owed.owe(key, wr.UID, obs.stored, d)
-		r.report(wr, obs.Status, d)
+		defer r.report(wr, obs.Status, d)
 	}
 	errs := []error{fmt.Errorf("what was decided cannot be recorded, and only what lowers the share is done: %w", refused)}
 	if mark != nil && mark.Ended && obs.stored.Attempt == mark.Attempt && obs.Orders.Abort != mark.Attempt {

@@ -146,3 +146,28 @@ func TestStaleLeaderMeetsAConflict(t *testing.T) {
 		})
 	}
 }
+
+// TestMarkIsWrittenBesideOthers: somebody else writes the route while it is marked.
+func TestMarkIsWrittenBesideOthers(t *testing.T) {
+	wr := atTwenty(func(wr *v1alpha1.WeightedRollout) { wr.Status.Share.ConfirmedAt = nil })
+	none := v1alpha1.Percent("0")
+	wr.Status.Routes[0].Written = &none
+	b := newPassBench(t, wr, routeAt("web", 100, 0))
+	b.unready("web-canary")
+	edited := false
+	b.answer = func(write string) error {
+		if write == "web with annotations" && !edited {
+			edited = true
+			hr := b.route("web")
+			hr.Labels = map[string]string{"edited": "yes"}
+			b.update(hr)
+		}
+		return nil
+	}
+	if err := b.pass(); err != nil {
+		t.Fatal(err)
+	}
+	if b.route("web").Annotations[v1alpha1.LoweredAnnotation] == "" {
+		t.Errorf("the route is not marked; written: %v", b.wrote)
+	}
+}
