@@ -32,21 +32,24 @@ const conflictReads = 3
 // does the same again. What lowers waits for nothing: where the record is refused, or takes
 // long, the routes are written all the same. People are told once the decision stands.
 func (r *Reconciler) act(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, d rollout.Decision) error {
-	for i := range obs.Routes {
-		r.takeBack(ctx, wr, obs, d, i)
+	lowers := slices.ContainsFunc(obs.Routes, d.Lowers)
+	if err := r.takeBack(ctx, wr, obs, d, lowers); err != nil {
+		// Not recorded before it is done: nobody would think of it again.
+		return errors.Join(err, r.lowerRoutes(ctx, wr, obs, d, d.Mark))
 	}
-	recorded, lowered, err := r.recordOrLower(ctx, wr, obs, d)
+	recorded, lowered, err := r.recordOrLower(ctx, wr, obs, d, lowers)
 	switch {
 	case err == nil:
 	case !wr.DeletionTimestamp.IsZero() && !overtaken(err):
 		// Nobody will read the record of an object that goes.
 		ctrl.LoggerFrom(ctx).Error(err, "the status of a rollout that is being deleted cannot be written")
+		r.owed.owe(client.ObjectKeyFromObject(wr), wr.UID, obs.stored, d)
 	case recorded:
 		defer r.report(wr, obs.Status, d)
 		return errors.Join(err, r.lowerRoutes(ctx, wr, obs, d, nil))
 	case overtaken(err):
 		return err
-	case d.Raises && !slices.ContainsFunc(obs.Routes, d.Lowers):
+	case d.Raises && !lowers:
 		r.Metrics.Unrecorded(client.ObjectKeyFromObject(wr))
 		return err
 	default:
@@ -69,60 +72,87 @@ func (r *Reconciler) act(ctx context.Context, wr *v1alpha1.WeightedRollout, obs 
 
 // recordOrLower records a decision. One that lowers does not wait long for that: lowered is
 // true if the routes were written before the answer came.
-func (r *Reconciler) recordOrLower(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, d rollout.Decision) (recorded, lowered bool, err error) {
-	if !slices.ContainsFunc(obs.Routes, d.Lowers) {
+func (r *Reconciler) recordOrLower(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, d rollout.Decision, lowers bool) (recorded, lowered bool, err error) {
+	if !lowers {
 		recorded, err = r.record(ctx, wr, obs, d)
 		return recorded, false, err
 	}
-	type result struct {
-		wr       *v1alpha1.WeightedRollout
-		recorded bool
-		err      error
-	}
-	answer := make(chan result, 1)
+	written := wr.DeepCopy()
+	answer := make(chan error, 1)
 	go func() {
-		written := wr.DeepCopy()
-		recorded, err := r.recordLowering(ctx, written, obs, d)
-		answer <- result{written, recorded, err}
+		var err error
+		recorded, err = r.recordLowering(ctx, written, obs, d)
+		answer <- err
 	}()
-	var is result
 	select {
-	case is = <-answer:
+	case err = <-answer:
 	case <-time.After(recordPatience):
 		ctrl.LoggerFrom(ctx).Info("the API server takes its time to store the status: the routes are lowered first")
-		if err := r.lowerRoutes(ctx, wr, obs, d, d.Mark); err != nil {
+		mark := r.owed.mark(client.ObjectKeyFromObject(wr), wr.UID, &obs.stored, d)
+		if err := r.lowerRoutes(ctx, wr, obs, d, mark); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "lower the share before the status is written")
 		}
-		is, lowered = <-answer, true
+		err, lowered = <-answer, true
+		if overtaken(err) && mark != nil {
+			// It was decided on something that has changed, and may not stand.
+			_ = r.markRoutes(ctx, wr, obs, d, mark.Plain(), d.Lowers)
+		}
 	}
-	if is.err == nil {
-		*wr = *is.wr
+	if err == nil {
+		*wr = *written
 	}
-	return is.recorded, lowered, is.err
+	return recorded, lowered, err
 }
 
-// takeBack writes to a route that has the decided weights already where an earlier decision
-// to raise them may still be under way, from this controller or from one that was stopped
-// meanwhile and has lost its lease: its write meets a conflict then.
-func (r *Reconciler) takeBack(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, d rollout.Decision, i int) {
-	at, o := obs.routes[i], obs.Routes[i]
-	var err error
-	for read := 0; err == nil && d.TakesBack(o); read++ {
-		var patch []byte
-		patch, err = o.Inspection.Change(at, route.Change{Share: &d.Share, Owner: wr.Name, UID: wr.UID, Mark: d.Mark})
-		if err != nil || patch == nil {
-			break
-		}
-		if err = r.patchRoute(ctx, wr, o, patch); err == nil {
-			return
-		}
-		if apierrors.IsConflict(err) && read < conflictReads {
-			// The other one may have seen what this one has not.
-			at, o, err = r.readAgain(ctx, wr, obs, d, i)
+// takeBack writes to the routes whose raise by an earlier decision may still be under way,
+// from this controller or from one that was stopped meanwhile and has lost its lease: its
+// write meets a conflict then. Nothing that is to be lowered waits long for it.
+func (r *Reconciler) takeBack(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, d rollout.Decision, lowers bool) error {
+	if d.Mark == nil {
+		return nil
+	}
+	if lowers {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, recordPatience)
+		defer cancel()
+	}
+	err := r.markRoutes(ctx, wr, obs, d, d.Mark.Plain(), d.TakesBack)
+	if forGood(err) {
+		ctrl.LoggerFrom(ctx).Error(err, "a raise that was taken back cannot be marked on its route")
+		return nil
+	}
+	return err
+}
+
+// markRoutes leaves a mark on the routes that are picked, and changes nothing else in them.
+func (r *Reconciler) markRoutes(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, d rollout.Decision, mark *route.Mark, picked func(rollout.Route) bool) error {
+	var errs []error
+	for i, o := range obs.Routes {
+		if picked(o) {
+			errs = append(errs, r.markRoute(ctx, wr, obs, d, mark, i))
 		}
 	}
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "mark a route whose raise was taken back", "route", o.Name)
+	return errors.Join(errs...)
+}
+
+func (r *Reconciler) markRoute(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, d rollout.Decision, mark *route.Mark, i int) error {
+	at, o := obs.routes[i], obs.Routes[i]
+	for read := 0; ; read++ {
+		patch, err := o.Inspection.Change(at, route.Change{Owner: wr.Name, UID: wr.UID, Mark: mark})
+		if err == nil && patch != nil {
+			err = r.patchRoute(ctx, wr, o, patch)
+		}
+		if !apierrors.IsConflict(err) || read == conflictReads {
+			return client.IgnoreNotFound(err)
+		}
+		// The other one may have seen what this one has not.
+		if at, err = getRoute(ctx, r.Live, wr.Namespace, routeKey{o.Kind, o.Name}); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		if at.UID != o.UID {
+			return nil
+		}
+		o = r.observeRoute(wr, obs.refs[i], at)
 	}
 }
 
@@ -185,27 +215,31 @@ func (r *Reconciler) lowerRoutes(ctx context.Context, wr *v1alpha1.WeightedRollo
 	return r.eachRoute(ctx, wr, obs, d, mark, d.Lowers)
 }
 
-// eachRoute writes those routes that are picked: one after another, or, where one of them
-// is lowered, all at once, so that none waits for another.
+// eachRoute writes those routes that are picked: one after another, and those that are
+// lowered at the same time, so that none of them waits for another.
 func (r *Reconciler) eachRoute(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, d rollout.Decision, mark *route.Mark, picked func(rollout.Route) bool) error {
 	errs := make([]error, len(obs.Routes))
+	write := func(i int) {
+		o := obs.Routes[i]
+		err := r.writeRoute(ctx, wr, obs, d, i, mark)
+		r.writeErrors.set(client.ObjectKeyFromObject(wr), routeKey{o.Kind, o.Name}, err)
+		if err != nil && (d.Writes != rollout.WriteForget && !d.Release || !gone(err)) {
+			errs[i] = fmt.Errorf("write %s %s/%s: %w", o.Kind, wr.Namespace, o.Name, err)
+		}
+	}
 	var all sync.WaitGroup
+	var rest []int
 	for i, o := range obs.Routes {
-		if !picked(o) {
-			continue
+		switch {
+		case !picked(o):
+		case len(obs.Routes) > 1 && d.Lowers(o):
+			all.Go(func() { write(i) })
+		default:
+			rest = append(rest, i)
 		}
-		write := func() {
-			err := r.writeRoute(ctx, wr, obs, d, i, mark)
-			r.writeErrors.set(client.ObjectKeyFromObject(wr), routeKey{o.Kind, o.Name}, err)
-			if err != nil && (d.Writes != rollout.WriteForget && !d.Release || !gone(err)) {
-				errs[i] = fmt.Errorf("write %s %s/%s: %w", o.Kind, wr.Namespace, o.Name, err)
-			}
-		}
-		if len(obs.Routes) > 1 && d.Lowers(o) {
-			all.Go(write)
-			continue
-		}
-		write()
+	}
+	for _, i := range rest {
+		write(i)
 	}
 	all.Wait()
 	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
@@ -265,9 +299,9 @@ func (r *Reconciler) patchRoute(ctx context.Context, wr *v1alpha1.WeightedRollou
 }
 
 // readAgain reads a route live after a conflict. What gives the canary less is written
-// whatever the route says by now. What gives it more is written only if the route still
-// says what the decision was based on, and the rollout, read after it, still carries the
-// intent: else somebody has decided since, and that is a conflict too. Which of its rules
+// whatever the route says by now. What gives it more, or stable on the return, is written
+// only if the route still says what the decision was based on, and nobody has decided since,
+// which the rollout, read after it, tells: else that is a conflict too. Which of its rules
 // are another rollout's has to be found out again in any case.
 func (r *Reconciler) readAgain(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, d rollout.Decision, i int) (*route.Object, rollout.Route, error) {
 	was := obs.Routes[i]
@@ -277,11 +311,12 @@ func (r *Reconciler) readAgain(ctx context.Context, wr *v1alpha1.WeightedRollout
 		return nil, was, err
 	}
 	is := r.observeRoute(wr, obs.refs[i], now)
-	if was.Partly || now.UID != was.UID || d.GivesMore(is) && !sameWeights(was, is) {
+	climbs := d.Climbs(is)
+	if was.Partly || now.UID != was.UID || climbs && !sameWeights(was, is) {
 		return nil, is, apierrors.NewConflict(key.resource(), was.Name, errors.New("the weights were changed in the meantime"))
 	}
-	if d.GivesMore(is) {
-		if err := r.stillIntended(ctx, wr, d); err != nil {
+	if climbs {
+		if err := r.stillIntended(ctx, wr, obs, d); err != nil {
 			return nil, is, err
 		}
 	}

@@ -53,6 +53,7 @@ func causes() map[string]struct {
 		"unhealthy": {func(b *passBench) { b.verdict = badVerdict }, true},
 		"aborted":   {edit(func(wr *v1alpha1.WeightedRollout) { wr.Annotations = map[string]string{v1alpha1.AbortAnnotation: "3"} }), true},
 		"revision":  {edit(func(wr *v1alpha1.WeightedRollout) { wr.Spec.Revision = "v3" }), true},
+		"returned":  {returnedToStable, false},
 		"unready":   {func(b *passBench) { b.unready("web-canary") }, false},
 		"break": {func(b *passBench) {
 			edit(func(wr *v1alpha1.WeightedRollout) {
@@ -61,6 +62,20 @@ func causes() map[string]struct {
 			b.verdict = badVerdict
 		}, false},
 	}
+}
+
+// returnedToStable is a return that has come to its end.
+func returnedToStable(b *passBench) {
+	none := v1alpha1.Percent("0")
+	wr := b.rollout()
+	wr.Status.Outcome, wr.Status.Share.Desired, wr.Status.Routes[0].Written = v1alpha1.OutcomeReturning, &none, &none
+	wr.Status.Stage.Weight, wr.Status.StableRevision = "100", "v2"
+	if err := b.server.Status().Update(b.t.Context(), wr); err != nil {
+		b.t.Fatal(err)
+	}
+	hr := b.route("web")
+	hr.Spec.Rules = routeAt("web", 100, 0).Spec.Rules
+	b.update(hr)
 }
 
 // refusing refuses these writes with an error.
@@ -117,6 +132,9 @@ func TestLoweringWaitsForNoRecord(t *testing.T) {
 						}
 					case got != 0:
 						t.Errorf("the canary has a weight of %d again, in attempt %d, %s", got, s.Attempt, s.Outcome)
+					}
+					if rolledBack := s.Outcome == v1alpha1.OutcomeRolledBack; rolledBack && (name == "revision" || name == "returned") {
+						t.Errorf("it is rolled back: %s", s.OutcomeMessage)
 					}
 					if name == "unhealthy" && !strings.Contains(s.OutcomeMessage, badVerdict.Message) {
 						t.Errorf("the status does not say why: %s: %s", s.OutcomeReason, s.OutcomeMessage)

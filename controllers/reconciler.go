@@ -157,6 +157,8 @@ func (r *Reconciler) retry(req ctrl.Request, obs observation, d rollout.Decision
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return ctrl.Result{RequeueAfter: conflictRequeue, Priority: new(r.placeAfter(req, obs, d, true))}, nil
 	}
+	// What time alone lowers does not wait for the next try.
+	r.setAlarm(req, obs, d)
 	return ctrl.Result{Priority: new(r.placeAfter(req, obs, d, false))}, err
 }
 

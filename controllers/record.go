@@ -43,16 +43,16 @@ func (r *Reconciler) record(ctx context.Context, wr *v1alpha1.WeightedRollout, o
 func (r *Reconciler) recordLowering(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, d rollout.Decision) (recorded bool, err error) {
 	for read := 0; ; read++ {
 		recorded, err = r.record(ctx, wr, obs, d)
-		switch {
-		case !apierrors.IsConflict(err):
+		if !overtaken(err) {
 			return recorded, err
-		case read == conflictReads:
-			// Not a conflict to the caller: there is nothing new to decide on.
-			return false, fmt.Errorf("others write it all the time: %v", err) //nolint:errorlint // on purpose
 		}
 		live, readErr := r.readLive(ctx, wr)
-		if readErr != nil || !sameInput(live, wr, obs) {
+		switch {
+		case apierrors.IsNotFound(readErr), readErr == nil && !sameInput(live, wr, obs):
 			return false, err
+		case readErr != nil, read == conflictReads:
+			// Not a conflict to the caller: there is nothing new to decide on.
+			return false, fmt.Errorf("others write it all the time: %v (%v)", err, readErr) //nolint:errorlint // on purpose
 		}
 		*wr = *live
 	}
@@ -79,19 +79,22 @@ func sameInput(live, wr *v1alpha1.WeightedRollout, obs observation) bool {
 		equality.Semantic.DeepEqual(rollout.OrdersFrom(live.Annotations), obs.Orders)
 }
 
-// stillIntended returns nil if the rollout, read live, still carries the intent that was
-// recorded with a decision, and nobody has asked for anything else since. Else somebody
-// has decided since: it is a conflict.
-func (r *Reconciler) stillIntended(ctx context.Context, wr *v1alpha1.WeightedRollout, d rollout.Decision) error {
+// stillIntended returns nil if the rollout, read live, carries the intent that was recorded
+// with a decision or, where the decision raises nothing and could not be recorded, what it
+// was based on; and if it is not aborted, stopped, deleted or edited since. Else somebody has
+// decided since: it is a conflict.
+func (r *Reconciler) stillIntended(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, d rollout.Decision) error {
 	live, err := r.readLive(ctx, wr)
 	if err != nil {
 		return err
 	}
 	is, was := live.Status, d.Status
-	same := live.Generation == wr.Generation && live.DeletionTimestamp.IsZero() == wr.DeletionTimestamp.IsZero() &&
-		is.Attempt == was.Attempt && is.Outcome == was.Outcome && rollout.OrdersFrom(live.Annotations).Abort != was.Attempt &&
+	recorded := is.Attempt == was.Attempt && is.Outcome == was.Outcome && (is.Pause == nil) == (was.Pause == nil) &&
 		equality.Semantic.DeepEqual(is.Share.Desired, was.Share.Desired) && is.Share.ChangedAt.Equal(was.Share.ChangedAt)
-	if !same {
+	unrecorded := !d.Raises && equality.Semantic.DeepEqual(is, obs.stored)
+	same := live.Generation == wr.Generation && live.DeletionTimestamp.IsZero() == wr.DeletionTimestamp.IsZero() &&
+		rollout.OrdersFrom(live.Annotations).Abort == obs.Orders.Abort
+	if !same || !recorded && !unrecorded {
 		return apierrors.NewConflict(rolloutResource, wr.Name, errors.New("it was decided on again in the meantime"))
 	}
 	return nil
@@ -122,11 +125,25 @@ func (r *Reconciler) carryOn(ctx context.Context, wr *v1alpha1.WeightedRollout, 
 		defer r.report(wr, obs.Status, d)
 	}
 	errs := []error{fmt.Errorf("what was decided cannot be recorded, and only what lowers the share is done: %w", refused)}
-	if mark != nil && mark.Ended && obs.stored.Attempt == mark.Attempt && obs.Orders.Abort != mark.Attempt {
-		errs = append(errs, r.orderAbort(ctx, wr, mark.Attempt))
+	ended := mark != nil && mark.Ended && obs.stored.Attempt == mark.Attempt
+	ordered := make(chan error, 1)
+	if ended && obs.Orders.Abort < mark.Attempt {
+		go func() { ordered <- r.orderAbort(ctx, wr, mark.Attempt) }()
+	} else {
+		ordered <- nil
+	}
+	// The order comes first, unless it takes long.
+	var err error
+	select {
+	case err = <-ordered:
+		ordered <- err
+	case <-time.After(recordPatience):
 	}
 	errs = append(errs, r.lowerRoutes(ctx, wr, obs, d, mark))
-	return errors.Join(errs...)
+	if ended {
+		errs = append(errs, r.markRoutes(ctx, wr, obs, d, mark, func(o rollout.Route) bool { return o.Found && !d.Lowers(o) }))
+	}
+	return errors.Join(append(errs, <-ordered)...)
 }
 
 // orderAbort writes the abort order for an attempt that is over and cannot be recorded as
@@ -163,19 +180,28 @@ type owedStatus struct {
 
 // owe keeps a decision. It returns the mark that goes with what is owed.
 func (l *owedLog) owe(key types.NamespacedName, uid types.UID, stored v1alpha1.WeightedRolloutStatus, d rollout.Decision) *route.Mark {
+	mark := l.mark(key, uid, &stored, d)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	mark := d.Mark
-	if mark != nil {
-		mark = mark.Instead(&stored)
-	}
-	if was, ok := l.owed[key]; ok && was.uid == uid && was.mark != nil && (mark == nil || was.mark.Ended) {
-		mark = was.mark
-	}
 	if l.owed == nil {
 		l.owed = map[types.NamespacedName]owedStatus{}
 	}
 	l.owed[key] = owedStatus{uid: uid, stored: *stored.DeepCopy(), status: *d.Status.DeepCopy(), mark: mark}
+	return mark
+}
+
+// mark is what a decision leaves on the routes as long as it is not stored: its own mark, or
+// the owed one if that says more.
+func (l *owedLog) mark(key types.NamespacedName, uid types.UID, stored *v1alpha1.WeightedRolloutStatus, d rollout.Decision) *route.Mark {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	mark := d.Mark
+	if mark != nil {
+		mark = mark.Instead(stored)
+	}
+	if was, ok := l.owed[key]; ok && was.uid == uid && was.mark != nil && was.mark.Outlasts(mark) {
+		return was.mark
+	}
 	return mark
 }
 

@@ -290,7 +290,9 @@ func applied(tb failer, hr *gatewayv1.HTTPRoute, patch []byte) *gatewayv1.HTTPRo
 func (w *world) restart() {
 	w.controller.timer, w.controller.seen = time.Time{}, nil
 	w.controller.refusals = map[string]string{}
-	w.controller.owed = nil
+	if w.controller.owed != nil {
+		w.controller.owed, w.laws.serving.attempt = nil, ""
+	}
 }
 
 // settle lets the controller work until it has nothing more to write, as its

@@ -84,7 +84,7 @@ func (d *draft) decision() Decision {
 		Status: d.status, Share: d.share, Writes: d.writes, Returning: d.returning(), Scales: d.scales, UpdateStable: d.updates,
 		Bound: d.bound, Events: d.events, NextAt: d.nextAt, Release: d.release,
 		Mark: d.mark(), Raises: d.raises(), wasReturning: d.obs.Status != nil && d.obs.Status.Outcome == v1alpha1.OutcomeReturning,
-		takesBack: d.obs.Status != nil && d.obs.Status.Share.ConfirmedAt == nil,
+		unconfirmed: d.obs.Status != nil && d.obs.Status.Share.ConfirmedAt == nil,
 	}
 }
 

@@ -50,15 +50,16 @@ type Decision struct {
 	// Release is true once the finalizer may go.
 	Release bool
 	// Mark is left on the routes that are lowered where the status could not be written;
-	// nil if the decision neither ends the attempt nor lowers the share.
+	// nil if the decision neither lowers the share, nor ends or stops the attempt, nor begins
+	// the evidence again.
 	Mark *route.Mark
 	// Raises is true if the track under test gets more than is recorded, or there is no
 	// record. Such a decision is nothing before it is recorded.
 	Raises bool
 
-	// wasReturning is true if stable was the track under test until now; takesBack, if the
+	// wasReturning is true if stable was the track under test until now; unconfirmed, if the
 	// recorded share was not confirmed, so that its write may still be on the way.
-	wasReturning, takesBack bool
+	wasReturning, unconfirmed bool
 }
 
 // Event is something to tell people, once.
@@ -107,17 +108,17 @@ func (d Decision) Lowers(r Route) bool {
 	return d.safer(r) || d.wasReturning && !d.Returning && low < d.Share
 }
 
-// TakesBack reports whether the route has the decided weights already, and an earlier
-// decision to raise them, by this controller or by one that is slower, may not have been
-// written yet. A write to the route, whatever it says, keeps that one from going through.
+// TakesBack reports whether an earlier decision to raise the route, by this controller or by
+// one that is slower, may not have been written yet, and is not to be written any more: the
+// route has the decided weights already, or is not to be brought to them. A write to the
+// route, whatever it says, keeps that one from going through.
 func (d Decision) TakesBack(r Route) bool {
-	return d.Mark != nil && d.takesBack && d.Writes != WriteNone && d.Writes != WriteForget &&
-		r.Found && !r.Partly && r.Inspection.Matches(d.Share)
+	return d.Mark != nil && d.unconfirmed && r.Found && !r.Partly && (d.Writes == WriteForget || !d.NeedsWrite(r))
 }
 
-// GivesMore reports whether the decided share gives the canary more than some rule of the
-// route does.
-func (d Decision) GivesMore(r Route) bool {
-	low, _ := r.Inspection.Observed()
-	return d.Writes != WriteForget && low < d.Share
+// Climbs reports whether the write gives the canary more than some rule of the route does,
+// or, on the return, stable.
+func (d Decision) Climbs(r Route) bool {
+	low, high := r.Inspection.Observed()
+	return d.Writes != WriteForget && (low < d.Share || d.Returning && high > d.Share)
 }

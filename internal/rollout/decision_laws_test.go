@@ -295,8 +295,9 @@ func unknownHolds(s seen) string {
 	if v.State != v1alpha1.VerdictUnknown || s.is.Outcome == s.was.Outcome {
 		return ""
 	}
-	// What a break was for was no unknown verdict.
-	broke := s.was.Breaker != nil && s.was.Breaker.OpenedAt != nil
+	// What a break was for was no unknown verdict, nor what a route has kept the end of.
+	broke := s.was.Breaker != nil && s.was.Breaker.OpenedAt != nil ||
+		slices.ContainsFunc(s.obs.Routes, func(r rollout.Route) bool { return r.Mark != nil && (r.Mark.Ended || r.Mark.Break) })
 	switch {
 	case s.is.Outcome == v1alpha1.OutcomeRolledBack && s.is.OutcomeReason == v1alpha1.ReasonUnhealthy && !broke:
 		return "law 4: rolled back as unhealthy on an unknown verdict"

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/weightedrollout/weightedrollout/api/v1alpha1"
 	"github.com/weightedrollout/weightedrollout/internal/route"
 	"github.com/weightedrollout/weightedrollout/internal/weights"
@@ -19,30 +21,38 @@ func recorded(s *v1alpha1.WeightedRolloutStatus) (share weights.Share, known boo
 	return weights.Share(bp), err == nil
 }
 
-// mark is what a lowering leaves on the routes where the status does not have it; nil if
-// this decision neither ends the attempt nor lowers the share, nor begins the evidence again.
+// mark is what a decision leaves on the routes where the status does not have it; nil if it
+// neither lowers the share, nor ends or stops the attempt, nor begins the evidence again.
 func (d *draft) mark() *route.Mark {
 	was := d.obs.Status
 	if _, known := recorded(was); !known || !d.known || !openOutcome(was.Outcome) || d.obs.Deleting {
 		return nil
 	}
 	m := &route.Mark{Attempt: was.Attempt, Revision: was.Revision, At: *micro(d.now), Reason: d.reason, Message: d.message}
+	unconfirmed := was.Share.ConfirmedAt == nil
 	switch {
 	case d.status.Attempt != was.Attempt:
-		m.Reason, m.Message = v1alpha1.ReasonSuperseded, fmt.Sprintf("attempt %d took its place", d.status.Attempt)
-		if h := d.status.History; len(h) > 0 && h[0].Attempt == was.Attempt {
-			m.Reason, m.Message = h[0].Reason, h[0].Message
-		}
-		// A route that was replaced is found to be so again.
-		m.Ended = m.Reason != v1alpha1.ReasonRouteReplaced
-	case !d.open():
+		// The cause, as another revision, is found again.
+	case d.status.Outcome == v1alpha1.OutcomeRolledBack:
 		m.Ended, m.Reason, m.Message = true, d.status.OutcomeReason, d.status.OutcomeMessage
+	case !d.open():
 	case d.trips() > tripsOf(was.Breaker):
 		m.Break, m.Reason, m.Message = true, v1alpha1.ReasonUnhealthy, d.status.Breaker.Message
-	case d.raised() > 0, d.raised() == 0 && (was.Share.ConfirmedAt == nil || d.confirmed()):
+	case d.raised() < 0:
+	case unconfirmed && d.stopsNow():
+	case d.raised() == 0 && !unconfirmed && !d.confirmed():
+	default:
 		return nil
 	}
 	return m.Instead(was)
+}
+
+// stopsNow reports whether the decision stops the attempt, or is the first of a pause.
+func (d *draft) stopsNow() bool {
+	paused := func(s *v1alpha1.WeightedRolloutStatus) bool {
+		return meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionPaused)
+	}
+	return paused(&d.status) && !paused(d.obs.Status)
 }
 
 // raised is by how much the decision gives the track under test more than is recorded; below

@@ -37,15 +37,14 @@ func (w *world) carryOn(obs rollout.Observation, d rollout.Decision) error {
 	}
 	var mark *route.Mark
 	if !d.Raises {
-		if mark = d.Mark; mark != nil {
-			mark = mark.Instead(&w.object.status)
-		}
-		if was := w.controller.owed; was != nil && was.mark != nil && (mark == nil || was.mark.Ended) {
-			mark = was.mark
-		}
+		mark = w.controller.owed.markOf(&w.object.status, d)
 		w.controller.owed = &owed{stored: *w.object.status.DeepCopy(), status: *d.Status.DeepCopy(), mark: mark}
+	} else if w.controller.owed == nil {
+		// An attempt that begins without a record begins again.
+		w.laws.serving.attempt = ""
 	}
-	if mark != nil && mark.Ended && w.object.status.Attempt == mark.Attempt && obs.Orders.Abort != mark.Attempt && !w.object.ordersDenied {
+	ended := mark != nil && mark.Ended && w.object.status.Attempt == mark.Attempt
+	if ended && obs.Orders.Abort < mark.Attempt && !w.object.ordersDenied {
 		if err := w.write(func() { w.abort(mark.Attempt) }); err != nil {
 			return err
 		}
@@ -63,21 +62,50 @@ func (w *world) carryOn(obs rollout.Observation, d rollout.Decision) error {
 	if !errors.Is(err, errCrashed) && !errors.Is(err, errConflict) {
 		w.laws.loweredAll(w, obs, d)
 	}
+	if ended && !errors.Is(err, errCrashed) {
+		if marked := w.markRoutes(obs, mark, func(o rollout.Route) bool { return o.Found && !d.Lowers(o) }); marked != nil {
+			err = marked
+		}
+	}
 	return err
+}
+
+// markOf is the mark of a decision that is not stored, or the owed one if that says more.
+func (o *owed) markOf(stored *v1alpha1.WeightedRolloutStatus, d rollout.Decision) *route.Mark {
+	mark := d.Mark
+	if mark != nil {
+		mark = mark.Instead(stored)
+	}
+	if o != nil && o.mark != nil && o.mark.Outlasts(mark) {
+		return o.mark
+	}
+	return mark
 }
 
 // takeBack marks the routes whose raise may be under way.
 func (w *world) takeBack(obs rollout.Observation, d rollout.Decision) error {
+	if d.Mark == nil {
+		return nil
+	}
 	for _, o := range obs.Routes {
-		r := w.route(o.Name)
-		if d.TakesBack(o) && r.denied {
+		if r := w.route(o.Name); d.TakesBack(o) && r != nil && r.denied {
 			// A route that refuses every write cannot be marked.
 			w.sleeper = nil
 		}
-		if !d.TakesBack(o) || r.stored == nil || r.denied || r.stored.ResourceVersion != o.Inspection.ResourceVersion {
+	}
+	return w.markRoutes(obs, d.Mark.Plain(), d.TakesBack)
+}
+
+// markRoutes leaves a mark on routes, and changes nothing else in them.
+func (w *world) markRoutes(obs rollout.Observation, mark *route.Mark, picked func(rollout.Route) bool) error {
+	for i, o := range obs.Routes {
+		r := w.route(o.Name)
+		if !picked(o) || r.stored == nil || r.denied || r.stored.UID != o.UID {
 			continue
 		}
-		patch, err := o.Inspection.Change(route.FromHTTPRoute(r.stored), route.Change{Share: &d.Share, Owner: "web", UID: rolloutUID, Mark: d.Mark})
+		shown := route.FromHTTPRoute(r.stored)
+		is := route.Inspect(shown, w.object.spec.Routes[i].RuleNames, o.Inspection.Pair)
+		patch, err := is.Change(shown, route.Change{Owner: "web", UID: rolloutUID, Mark: mark})
 		if err != nil {
 			w.tb.Fatalf("compute the patch: %v", err)
 		}
@@ -128,7 +156,7 @@ func (w *world) wakeSleeper() {
 			is := w.observeRoute(s.obs.Spec.Routes[i])
 			low, high := o.Inspection.Observed()
 			nowLow, nowHigh := is.Inspection.Observed()
-			if is.UID != o.UID || s.d.GivesMore(is) && (low != nowLow || high != nowHigh || !w.intends(s)) {
+			if is.UID != o.UID || s.d.Climbs(is) && (low != nowLow || high != nowHigh || !w.intends(s)) {
 				continue
 			}
 			o = is
@@ -151,7 +179,7 @@ func (w *world) wakeSleeper() {
 // intends reports whether the rollout still carries the intent of the stopped leader.
 func (w *world) intends(s *sleeper) bool {
 	is, was := w.status(), s.d.Status
-	return w.object.generation == s.obs.Generation && w.object.deleting == s.obs.Deleting && is.Attempt == was.Attempt && is.Outcome == was.Outcome &&
+	return w.object.generation == s.obs.Generation && w.object.deleting == s.obs.Deleting && is.Attempt == was.Attempt && is.Outcome == was.Outcome && (is.Pause == nil) == (was.Pause == nil) &&
 		rollout.OrdersFrom(w.object.annotations).Abort != was.Attempt &&
 		equality.Semantic.DeepEqual(is.Share.Desired, was.Share.Desired) && is.Share.ChangedAt.Equal(was.Share.ChangedAt)
 }

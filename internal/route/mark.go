@@ -5,6 +5,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -47,12 +48,12 @@ type Mark struct {
 var reasonPattern = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]{0,253}[A-Za-z0-9_])?$`)
 
 // MarkOf returns the mark that the rollout with the uid has left on the route, or nil.
-// An annotation that cannot be read has no mark.
+// What cannot be read is no mark.
 func MarkOf(r *Object, uid types.UID) *Mark {
 	if r == nil || uid == "" {
 		return nil
 	}
-	m, ok := marks(r.Annotations[v1alpha1.LoweredAnnotation])[uid]
+	m, ok := readMark(marks(r.Annotations[v1alpha1.LoweredAnnotation])[uid])
 	if !ok || m.Attempt < 1 || m.At.IsZero() || !reasonPattern.MatchString(m.Reason) {
 		return nil
 	}
@@ -60,41 +61,46 @@ func MarkOf(r *Object, uid types.UID) *Mark {
 	return &m
 }
 
-func marks(value string) map[types.UID]Mark {
+func marks(value string) map[types.UID]json.RawMessage {
 	if value == "" || len(value) > maxMarkText {
 		return nil
 	}
-	var all map[types.UID]Mark
+	var all map[types.UID]json.RawMessage
 	if err := json.Unmarshal([]byte(value), &all); err != nil {
 		return nil
 	}
 	return all
 }
 
+func readMark(text json.RawMessage) (m Mark, ok bool) {
+	return m, len(text) > 0 && json.Unmarshal(text, &m) == nil
+}
+
 // markSteps sets the rollout's mark, or takes it away if m is nil. Marks of others stay.
 // The annotations have been added before if there were none.
 func markSteps(annotations map[string]string, uid types.UID, m *Mark) []any {
 	value, there := annotations[v1alpha1.LoweredAnnotation]
-	path := annotationPath(v1alpha1.LoweredAnnotation)
-	all := marks(value)
-	if m == nil {
-		if _, ours := all[uid]; !ours {
-			return nil
-		}
+	kept := marks(value)
+	if _, ours := kept[uid]; uid == "" || m == nil && !ours {
+		return nil
 	}
-	kept := maps.Clone(all)
 	delete(kept, uid)
-	if m != nil && uid != "" {
-		if kept == nil {
-			kept = map[types.UID]Mark{}
-		}
-		added := *m
-		added.Message = clipped(m.Message)
-		kept[uid] = added
-	}
-	for len(kept) > maxMarks {
+	for len(kept) >= maxMarks {
 		delete(kept, oldest(kept))
 	}
+	if m != nil {
+		added := *m
+		added.Message = clipped(m.Message)
+		text, err := json.Marshal(added)
+		if err != nil {
+			return nil
+		}
+		if kept == nil {
+			kept = map[types.UID]json.RawMessage{}
+		}
+		kept[uid] = text
+	}
+	path := annotationPath(v1alpha1.LoweredAnnotation)
 	if len(kept) == 0 {
 		if !there {
 			return nil
@@ -108,8 +114,13 @@ func markSteps(annotations map[string]string, uid types.UID, m *Mark) []any {
 	return []any{operation{Op: "add", Path: path, Value: string(text)}}
 }
 
-func oldest(all map[types.UID]Mark) types.UID {
-	return slices.MinFunc(slices.Sorted(maps.Keys(all)), func(a, b types.UID) int { return all[a].At.Compare(all[b].At.Time) })
+// oldest is the rollout whose mark is the oldest, or cannot be read.
+func oldest(all map[types.UID]json.RawMessage) types.UID {
+	at := func(uid types.UID) time.Time {
+		m, _ := readMark(all[uid])
+		return m.At.Time
+	}
+	return slices.MinFunc(slices.Sorted(maps.Keys(all)), func(a, b types.UID) int { return at(a).Compare(at(b)) })
 }
 
 func clipped(s string) string {
@@ -125,6 +136,19 @@ func (m *Mark) Instead(of *v1alpha1.WeightedRolloutStatus) *Mark {
 	is := *m
 	is.ChangedAt, is.ConfirmedAt = of.Share.ChangedAt, of.Share.ConfirmedAt
 	return &is
+}
+
+// Plain returns the mark without what it says of the attempt's end: it says only that the
+// route was written.
+func (m *Mark) Plain() *Mark {
+	is := *m
+	is.Ended, is.Break = false, false
+	return &is
+}
+
+// Outlasts reports whether the mark says more of the attempt's end than another one.
+func (m *Mark) Outlasts(other *Mark) bool {
+	return other == nil || m.Ended && !other.Ended || m.Break && !other.Ended && !other.Break
 }
 
 // Overrules reports whether a status is still the one in whose place the decision of the

@@ -184,6 +184,9 @@ func TestHostileNeighbours(t *testing.T) {
 		if err := w.bed.CreateNamespace(t.Context(), other); err != nil {
 			t.Fatal(err)
 		}
+		if err := w.bed.PlayGateway(t.Context(), other, "gw", playedController); err != nil {
+			t.Fatal(err)
+		}
 		namespaces += "," + other
 		w.create(newRoute(other, name, ptr.To[int32](100), ptr.To[int32](0)))
 		w.create(newEndpoints(other, stableOf(name), true))

@@ -50,12 +50,16 @@ func TestC27WholeRun(t *testing.T) {
 	})
 	w.runWhole("web")
 	w.wantWeights("web", wholeRun...)
+	// The last write is seen in the status before its answer is.
+	eventually(t, "the last write is answered", func() (bool, string) {
+		return len(writes.count("outcome Completed")) > 0, fmt.Sprint(writes.names())
+	})
 	for _, name := range writesOfWholeRun {
 		if n := len(writes.count(name)); n != 1 {
 			t.Errorf("the write %q was made %d times, want once", name, n)
 		}
 	}
-	t.Logf("%d writes for %d changes of share: %v", len(writes.all), len(wholeRun)-1, writes.all)
+	t.Logf("%d writes for %d changes of share: %v", len(writes.names()), len(wholeRun)-1, writes.names())
 }
 
 // TestC27KilledBeforeEveryWrite kills the manager each time before a write reaches
@@ -183,6 +187,13 @@ func (n *writeNames) peek(r *request) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.name(r, false)
+}
+
+// names are those of all writes so far.
+func (n *writeNames) names() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.all)
 }
 
 func (n *writeNames) note(name string) {

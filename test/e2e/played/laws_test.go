@@ -96,7 +96,7 @@ func (w *world) checkPaths(r *request) {
 			if op.Op != "replace" || op.Path != "/metadata/resourceVersion" {
 				w.t.Errorf("request %d does not begin with the resourceVersion that it is based on: %s", r.Number, r.Body)
 			}
-		case weightPath.MatchString(op.Path) || op.Path == "/metadata/annotations" || op.Path == annotationPath:
+		case weightPath.MatchString(op.Path) || op.Path == "/metadata/annotations" || op.Path == annotationPath || op.Path == markPath:
 		default:
 			w.t.Errorf("request %d touches %s", r.Number, op.Path)
 		}
@@ -109,5 +109,9 @@ func (w *world) checkPaths(r *request) {
 	}
 }
 
-// annotationPath is the path of our annotation in a JSON Patch.
-const annotationPath = "/metadata/annotations/weightedrollout.dev~1managed-by"
+// annotationPath is the path of our annotation in a JSON Patch, and markPath that of the one
+// that a lowering leaves whose record took long.
+const (
+	annotationPath = "/metadata/annotations/weightedrollout.dev~1managed-by"
+	markPath       = "/metadata/annotations/weightedrollout.dev~1lowered"
+)

@@ -55,7 +55,7 @@ func TestHundredRollouts(t *testing.T) {
 // makes more. But never once per rollout.
 func (w *world) checkBatches(rollouts int, took time.Duration) {
 	w.t.Helper()
-	const kinds, rounds = 2, 3
+	const kinds, rounds = 2, 10
 	questions, total := w.prom.asked(0)
 	perTick, widest := map[string]int{}, 0
 	for _, q := range questions {
