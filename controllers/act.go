@@ -95,7 +95,7 @@ func (r *Reconciler) recordOrLower(ctx context.Context, wr *v1alpha1.WeightedRol
 		err, lowered = <-answer, true
 		if overtaken(err) && mark != nil {
 			// It was decided on something that has changed, and may not stand.
-			_ = r.markRoutes(ctx, wr, obs, d, mark.Plain(), d.Lowers)
+			_ = r.markRoutes(ctx, wr, obs, mark.Plain(), d.Lowers)
 		}
 	}
 	if err == nil {
@@ -116,7 +116,7 @@ func (r *Reconciler) takeBack(ctx context.Context, wr *v1alpha1.WeightedRollout,
 		ctx, cancel = context.WithTimeout(ctx, recordPatience)
 		defer cancel()
 	}
-	err := r.markRoutes(ctx, wr, obs, d, d.Mark.Plain(), d.TakesBack)
+	err := r.markRoutes(ctx, wr, obs, d.Mark.Plain(), d.TakesBack)
 	if forGood(err) {
 		ctrl.LoggerFrom(ctx).Error(err, "a raise that was taken back cannot be marked on its route")
 		return nil
@@ -125,17 +125,17 @@ func (r *Reconciler) takeBack(ctx context.Context, wr *v1alpha1.WeightedRollout,
 }
 
 // markRoutes leaves a mark on the routes that are picked, and changes nothing else in them.
-func (r *Reconciler) markRoutes(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, d rollout.Decision, mark *route.Mark, picked func(rollout.Route) bool) error {
+func (r *Reconciler) markRoutes(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, mark *route.Mark, picked func(rollout.Route) bool) error {
 	var errs []error
 	for i, o := range obs.Routes {
 		if picked(o) {
-			errs = append(errs, r.markRoute(ctx, wr, obs, d, mark, i))
+			errs = append(errs, r.markRoute(ctx, wr, obs, mark, i))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (r *Reconciler) markRoute(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, d rollout.Decision, mark *route.Mark, i int) error {
+func (r *Reconciler) markRoute(ctx context.Context, wr *v1alpha1.WeightedRollout, obs observation, mark *route.Mark, i int) error {
 	at, o := obs.routes[i], obs.Routes[i]
 	for read := 0; ; read++ {
 		patch, err := o.Inspection.Change(at, route.Change{Owner: wr.Name, UID: wr.UID, Mark: mark})

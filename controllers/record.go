@@ -141,7 +141,7 @@ func (r *Reconciler) carryOn(ctx context.Context, wr *v1alpha1.WeightedRollout, 
 	}
 	errs = append(errs, r.lowerRoutes(ctx, wr, obs, d, mark))
 	if ended {
-		errs = append(errs, r.markRoutes(ctx, wr, obs, d, mark, func(o rollout.Route) bool { return o.Found && !d.Lowers(o) }))
+		errs = append(errs, r.markRoutes(ctx, wr, obs, mark, func(o rollout.Route) bool { return o.Found && !d.Lowers(o) }))
 	}
 	return errors.Join(append(errs, <-ordered)...)
 }
