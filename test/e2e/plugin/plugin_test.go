@@ -166,9 +166,9 @@ func steer(t *testing.T, viewer, editor, approver *person, w *watching) {
 	w.sees(t, "Paused 1/3, 10 percent")
 	editor.expect(1, "it is paused already", "pause", "web")
 	editor.expect(0, "resume: the controller has taken it", "resume", "web")
-	editor.expect(1, "it is not paused", "resume", "web")
+	editor.expect(1, "attempt 1 is not stopped", "resume", "web")
 	awaitApproval(t, viewer)
-	refused := editor.expect(1, `the policy "weightedrollout-approvals" refuses approve: this plan has a stage with approval: Required`, "approve", "web")
+	refused := editor.expect(1, `the policy "weightedrollout-approvals" refuses approve: system:serviceaccount:shop:editor may not approve in shop`, "approve", "web")
 	if n := strings.Count(refused.errOut, "weightedrollout-approver"); n != 1 {
 		t.Errorf("it is told %d times what it takes: %s", n, refused)
 	}
