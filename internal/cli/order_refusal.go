@@ -17,7 +17,7 @@ func jsonText(value any) string {
 	return string(text)
 }
 
-// unended tells whether an attempt with this outcome goes on.
+// unended reports whether an attempt with this outcome goes on.
 func unended(o v1alpha1.Outcome) bool {
 	switch o {
 	case v1alpha1.OutcomeInProgress, v1alpha1.OutcomePromoted, v1alpha1.OutcomeReturning:
@@ -27,7 +27,7 @@ func unended(o v1alpha1.Outcome) bool {
 	return false
 }
 
-// underWay tells whether the traffic of a rollout may still move.
+// underWay reports whether the traffic of a rollout may still move.
 func underWay(wr *v1alpha1.WeightedRollout) bool { return unended(wr.Status.Outcome) }
 
 // observed is what the plugin sees of what the controller does: the object itself, and in
@@ -58,7 +58,7 @@ func refuseAbort(wr *v1alpha1.WeightedRollout) string {
 	return rollout.AbortRefusal(observed(wr), time.Now())
 }
 
-// mustResume tells whether a rollout has to be resumed by a command.
+// mustResume reports whether a rollout has to be resumed by a command.
 func mustResume(wr *v1alpha1.WeightedRollout) bool {
 	return rollout.MustResume(observed(wr), time.Now())
 }

@@ -140,13 +140,13 @@ func (in *Input) besides(w *Window, m measurement) (beside, *Problem) {
 // Never is a time that does not come.
 func Never() time.Time { return time.Unix(1<<40, 0) }
 
-// compares says whether a window is part of the comparison, as one that begins before the
+// compares reports whether a window is part of the comparison, as one that begins before the
 // canary has had the time of its warm-up is not.
 func (in *Input) compares(w *Window) bool {
 	return in.compared() && !w.Start.Before(in.ComparedFrom)
 }
 
-// compared says whether the two tracks are compared: while the canary is under test
+// compared reports whether the two tracks are compared: while the canary is under test
 // and stable has traffic of its own.
 func (in *Input) compared() bool {
 	return in.Config.Preset != "" && in.Subject == TrackCanary && !in.Unopposed
@@ -196,7 +196,7 @@ const (
 // matters is by how much a rate must be above that of stable, where the limit is this.
 func matters(limit float64) float64 { return min(negligible*limit, maxNegligible) }
 
-// proven says whether the canary is proven to be worse in some way.
+// proven reports whether the canary is proven to be worse in some way.
 func (c Config) proven(k Comparison) bool { return c.wealth(k)*c.doubt() >= 1 }
 
 // worse says that the canary is proven to be worse than stable, if it is, and if that

@@ -105,11 +105,11 @@ type Check struct {
 	Importance float64
 }
 
-// Signed says whether the value can be below 0: where a limit says so. That of a check with
+// Signed reports whether the value can be below 0: where a limit says so. That of a check with
 // max alone is taken for a count, a rate or a time, which can not.
 func (k Check) Signed() bool { return k.Min != nil || k.Max != nil && *k.Max < 0 }
 
-// Measures says whether anything is to be read from a metrics server.
+// Measures reports whether anything is to be read from a metrics server.
 func (c Config) Measures() bool { return !c.Disabled }
 
 // ConfigFrom parses the health section and onUnhealthy.for. Fields that are left

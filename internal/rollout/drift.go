@@ -11,7 +11,7 @@ import (
 // driftHealed compares the routes with the record. More for the track under test
 // than recorded is taken back at once; less is taken over, and ramps up again, but gives
 // the canary no more than it had when the return to stable began. In all cases soak and
-// evidence start anew, and the stage stays. It decides nothing itself.
+// evidence start again, and the stage stays. It decides nothing itself.
 func driftHealed(d *draft) bool {
 	if !d.known {
 		return false

@@ -168,7 +168,7 @@ func oneAnswer(s seen) string {
 	return ""
 }
 
-// toldBeforeTheCommand tells whether a decision had changed something before it came to the
+// toldBeforeTheCommand reports whether a decision had changed something before it came to the
 // command. A verdict is always told first.
 func (s seen) toldBeforeTheCommand() bool {
 	for _, e := range s.d.Events {

@@ -87,7 +87,7 @@ func newOrder(s seen) *v1alpha1.CommandStatus {
 	return nil
 }
 
-// overtaken tells whether the attempt or the stage that an order was for has ended at the
+// overtaken reports whether the attempt or the stage that an order was for has ended at the
 // same time for another reason.
 func (s seen) overtaken() bool {
 	return s.is.Attempt != s.was.Attempt || s.is.Outcome != s.was.Outcome || stageIndex(s.is) != stageIndex(s.was) || s.told(v1alpha1.ReasonPlanChanged)

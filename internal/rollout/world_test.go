@@ -106,7 +106,7 @@ type gateway struct {
 	ignoresIdle bool
 }
 
-// refuses tells whether the gateway does not resolve a route as it is.
+// refuses reports whether the gateway does not resolve a route as it is.
 func (g gateway) refuses(hr *gatewayv1.HTTPRoute) bool {
 	canary := hr.Spec.Rules[1].BackendRefs[1].Weight
 	return g.rejects != "" && (!g.ignoresIdle || canary == nil || *canary != 0)
@@ -251,7 +251,7 @@ func (w *world) serve() []string {
 	return changed
 }
 
-// stale tells whether the gateway has something new to say of a route.
+// stale reports whether the gateway has something new to say of a route.
 func (w *world) stale(hr *gatewayv1.HTTPRoute) bool {
 	if len(hr.Status.Parents) == 0 {
 		return true

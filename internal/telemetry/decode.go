@@ -176,7 +176,7 @@ func (s *stream) elements(element func() error) error {
 	return err
 }
 
-// open says whether an object or a list begins. It reads past anything else; null is nothing
+// open reports whether an object or a list begins. It reads past anything else; null is nothing
 // odd.
 func (s *stream) open(delim json.Delim) (bool, error) {
 	t, err := s.Token()

@@ -30,7 +30,7 @@ func newMemory(total int64) *memory {
 	return &memory{total: total, by: map[string]int64{}, freed: make(chan struct{})}
 }
 
-// fits says whether somebody may have so much more. One namespace has an eighth of what is
+// fits reports whether somebody may have so much more. One namespace has an eighth of what is
 // free at most, so that something is left for the next, whatever others take; the reading
 // of the metrics of many namespaces together, whose name is empty, has all of it at most.
 // The caller holds the lock.

@@ -115,10 +115,10 @@ func (p *position) outside(c rune) {
 	}
 }
 
-// inWord says whether a character belongs to a word, and not to an operator.
+// inWord reports whether a character belongs to a word, and not to an operator.
 func inWord(c rune) bool { return c == '_' || unicode.IsLetter(c) || unicode.IsDigit(c) }
 
-// regexp says whether the string around is a regular expression.
+// regexp reports whether the string around is a regular expression.
 func (p *position) regexp() bool {
 	if p.quote == 0 {
 		return false
